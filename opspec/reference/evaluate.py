@@ -1,0 +1,452 @@
+"""Evaluates a checked op in float64, statement by statement, with error radii.
+
+``evaluate`` takes inputs and dims and gives, for each output, what it must hold and
+how far a kernel may be from that. It follows the kernels of a boundary in order:
+inside a kernel a value is unrounded, and what another kernel reads was rounded to its
+storage type. Loads that a ``where`` does not take are never looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, assert_never
+
+import numpy as np
+
+from opspec.ir.dtypes import F32, DType, DTypeParam, Storage, compute_dtype
+from opspec.ir.integers import Int
+from opspec.ir.program import Boundary, Define, Kernel, Op, Tensor
+from opspec.ir.values import (
+    Binary,
+    Cast,
+    Compare,
+    Extent,
+    Literal,
+    Read,
+    Reduce,
+    Scalar,
+    Scan,
+    Select,
+    Unary,
+    Value,
+    walk,
+)
+from opspec.reference import pointwise
+from opspec.reference.bounded import Bounded, known
+from opspec.reference.boxes import Axis, Box, Field, enclose
+from opspec.reference.casts import cast, entering, stored, written
+from opspec.reference.combine import counted, reduce, scan
+from opspec.reference.contract import contract, factors, is_raw
+from opspec.reference.extents import extent, over
+from opspec.reference.rounding import Array, round_float
+from opspec.reference.tensors import decode, storage_of
+
+if TYPE_CHECKING:
+    import torch
+
+LIMIT = 1 << 21
+"""Points of a box above which a statement is evaluated in parts."""
+
+Number = float | int | bool
+
+
+class EmptyDomain(ValueError):
+    """A max, min or arg-reduction over nothing that declares no identity."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """``value`` float64 (int64 for integers and bool) and the radius ``error`` around it.
+
+    ``error`` inf: the op does not say (an element that no statement wrote, or a value
+    beyond the range of f32).
+    """
+
+    value: Array
+    error: Array
+
+
+def evaluate(
+    op: Op,
+    inputs: Mapping[str, torch.Tensor | Array],
+    scalars: Mapping[str, Number],
+    dims: Mapping[str, int],
+    boundary: str = "",
+    dtypes: Mapping[str, DType] | None = None,
+) -> dict[str, Result]:
+    """What every ``out`` and ``inout`` tensor of the op must hold.
+
+    ``inputs``: tensors by name (``in`` and ``inout``), in the extents that the spec
+    declares; numpy arrays are taken as plain values. ``scalars`` without an entry take
+    their default. ``dtypes`` fixes dtype parameters; those missing are taken from the
+    torch dtype of an input. Raises ``EmptyDomain`` for an undeclared empty max or min,
+    ``ValueError`` for inputs that don't fit the op.
+    """
+    chosen = bound_dtypes(op, inputs, dtypes or {})
+    group = next((b for b in op.boundaries if b.name == boundary), None)
+    if group is None:
+        raise ValueError(f"no boundary `{boundary}` of `{op.name}`")
+    machine = _Evaluation(op, group, dict(dims), scalars, chosen)
+    machine.load(inputs)
+    for kernel in group.kernels:
+        machine.run(kernel)
+    return machine.results()
+
+
+def bound_dtypes(
+    op: Op, inputs: Mapping[str, torch.Tensor | Array], given: Mapping[str, DType]
+) -> dict[str, DType]:
+    """The concrete type of each dtype parameter of the op."""
+    chosen = dict(given)
+    for tensor in op.tensors:
+        if isinstance(tensor.dtype, DTypeParam) and tensor.name in inputs:
+            found = storage_of(inputs[tensor.name])
+            if found is not None:
+                chosen.setdefault(tensor.dtype.name, found)
+    for parameter in op.dtype_params:
+        chosen.setdefault(parameter.name, parameter.choices[0])
+    return chosen
+
+
+def precise_names(op: Op) -> frozenset[str]:
+    """Statements whose value reaches a floor, a comparison or an integer (rule 12)."""
+    found: set[str] = set()
+
+    def visit(value: Value, strict: bool) -> None:
+        match value:
+            case Literal() | Extent() | Scalar():
+                return
+            case Read(name=name, otherwise=otherwise):
+                if strict:
+                    found.add(name)
+                if otherwise is not None:
+                    visit(otherwise, strict)
+            case Unary(op=op_, x=x):
+                visit(x, strict or op_ in ("floor", "ceil", "round"))
+            case Binary(op=op_, a=a, b=b):
+                inner = strict or op_ in ("floordiv", "mod")
+                visit(a, inner)
+                visit(b, inner)
+            case Compare(a=a, b=b):
+                visit(a, True)
+                visit(b, True)
+            case Select(condition=c, a=a, b=b):
+                visit(c, strict)
+                visit(a, strict)
+                visit(b, strict)
+            case Cast(x=x):
+                visit(x, strict or compute_dtype(value.to) != F32)
+            case Reduce(body=body, empty=empty):
+                visit(body, strict or value.monoid in ("argmax", "argmin"))
+                if empty is not None:
+                    visit(empty, strict)
+            case Scan(body=body):
+                visit(body, strict)
+            case _:
+                assert_never(value)
+
+    for define in reversed(op.defines):
+        visit(define.value, define.name in found)
+    return frozenset(found)
+
+
+class _Evaluation:
+    """The state of one run: tensors as they stand, statements as they are known here."""
+
+    def __init__(
+        self,
+        op: Op,
+        group: Boundary,
+        dims: dict[str, int],
+        scalars: Mapping[str, Number],
+        dtypes: Mapping[str, DType],
+    ) -> None:
+        self.op, self.group, self.dtypes = op, group, dtypes
+        self.dims = dims | {name: extent(value, dims) for name, value in op.derived}
+        self.scalars = {s.name: _scalar(s.dtype, scalars.get(s.name, s.default), s.name) for s in op.scalars}
+        self.precise = precise_names(op)
+        self.tensors: dict[str, Field] = {}
+        self.defines: dict[str, Field] = {}
+        self.outcome: dict[str, tuple[Array, Array]] = {}
+
+    # inputs and outputs ---------------------------------------------------
+    def dtype(self, storage: Storage) -> DType:
+        return self.dtypes[storage.name] if isinstance(storage, DTypeParam) else storage
+
+    def shape(self, tensor: Tensor) -> tuple[int, ...]:
+        return tuple(extent(e, self.dims) for e in tensor.extents)
+
+    def load(self, inputs: Mapping[str, torch.Tensor | Array]) -> None:
+        for tensor in self.op.tensors:
+            shape = self.shape(tensor)
+            dtype = self.dtype(tensor.dtype)
+            if tensor.role == "out":
+                kind = np.float64 if dtype.kind == "float" else np.int64
+                blank = np.full(shape, np.nan if dtype.kind == "float" else 0, dtype=kind)
+                self.outcome[tensor.name] = (blank, np.full(shape, np.inf))
+                self.tensors[tensor.name] = Field(Bounded(blank, np.full(shape, np.inf)), (0,) * len(shape))
+                continue
+            if tensor.name not in inputs:
+                raise ValueError(f"no input `{tensor.name}`")
+            data = decode(inputs[tensor.name], dtype, shape)
+            if data.shape != shape:
+                raise ValueError(f"`{tensor.name}` has shape {data.shape}, the spec says {shape}")
+            self.tensors[tensor.name] = Field(known(data), (0,) * len(shape))
+            if tensor.role == "inout":
+                self.outcome[tensor.name] = (data.copy(), np.zeros(shape))
+
+    def results(self) -> dict[str, Result]:
+        return {name: Result(value, error) for name, (value, error) in self.outcome.items()}
+
+    # kernels and statements -------------------------------------------------
+    def run(self, kernel: Kernel) -> None:
+        for define in kernel.body:
+            field = self.field(define)
+            self.defines[define.name] = field
+            if define.output is not None:
+                self.write(define, field)
+        self.leave(kernel)
+
+    def leave(self, kernel: Kernel) -> None:
+        """End a kernel: what others read of it is what its storage type holds."""
+        elsewhere = {
+            v.name
+            for k in self.group.kernels
+            if k is not kernel
+            for d in k.body
+            for v in walk(d.value)
+            if isinstance(v, Read)
+        }
+        for define in kernel.body:
+            output = self.op.tensor(define.output.tensor) if define.output else None
+            if output is not None:
+                field = self.tensors[output.name]
+                dtype = self.dtype(output.dtype)
+                self.tensors[output.name] = Field(stored(field.data, dtype), field.origin)
+            if define.name not in elsewhere:
+                continue
+            field = self.defines[define.name]
+            plain = F32 if not field.data.integral else None
+            storage: Storage | None = output.dtype if output is not None else define.storage or plain
+            if storage is not None:
+                data = stored(field.data, self.dtype(storage))
+                self.defines[define.name] = Field(data, field.origin, field.mask)
+
+    def field(self, define: Define) -> Field:
+        """All values of a statement; points outside its domain are NaN."""
+        box = enclose(define.ranges, define.constraints, self.dims, self.lookup)
+        data = self.part(define, box.axes)
+        if box.mask is not None:
+            inside = np.broadcast_to(box.mask, box.shape)
+            outside = np.nan if not data.integral else 0
+            value = np.where(inside, data.value, np.asarray(outside, dtype=data.value.dtype))
+            data = Bounded(value, np.where(inside, data.error, 0.0), data.terms)
+            return Field(data, box.origin, inside)
+        return Field(data, box.origin)
+
+    def part(self, define: Define, axes: tuple[Axis, ...]) -> Bounded:
+        """The statement over a box, in halves along its longest axis where the box is large."""
+        box = enclose(define.ranges, define.constraints, self.dims, self.lookup, fixed=axes)
+        value = define.value
+        whole = box
+        if isinstance(value, Reduce):
+            whole = enclose(value.ranges, value.constraints, self.dims, self.lookup, axes)
+        fixed = value.index if isinstance(value, Scan) else None
+        longest = max((a for a in axes if a.name != fixed), key=lambda a: a.size, default=None)
+        if whole.points > LIMIT and longest is not None and longest.size > 1:
+            place = axes.index(longest)
+            middle = (longest.start + longest.stop) // 2
+            halves = [
+                self.part(define, (*axes[:place], half, *axes[place + 1 :]))
+                for half in (
+                    Axis(longest.name, longest.start, middle),
+                    Axis(longest.name, middle, longest.stop),
+                )
+            ]
+            return _joined(halves[0], halves[1], place)
+        strict = define.name in self.precise
+        result = self.root(define, box, whole, strict)
+        return _spread(result, box.shape)
+
+    def root(self, define: Define, box: Box, whole: Box, strict: bool) -> Bounded:
+        match define.value:
+            case Reduce() as value:
+                return self.reduce(define, value, box, whole, strict)
+            case Scan() as value:
+                body = self.value(value.body, box.indices(), strict)
+                axis = define.indices.index(value.index)
+                return scan(value.monoid, body, box.mask, box.shape, axis, reverse=value.reverse)
+            case value:
+                return self.value(value, box.indices(), strict)
+
+    def write(self, define: Define, field: Field) -> None:
+        """Scatter a statement into its output, rounded for the result and not for this kernel."""
+        assert define.output is not None
+        tensor = self.op.tensor(define.output.tensor)
+        if tensor is None:
+            raise ValueError(f"`{define.name}` writes to an unknown tensor")
+        shape = self.shape(tensor)
+        box = enclose(define.ranges, define.constraints, self.dims, self.lookup)
+        indices = box.indices()
+        at = [np.broadcast_to(over(i, self.dims, indices, self.lookup), box.shape) for i in define.output.at]
+        inside = np.ones(box.shape, dtype=bool) if field.mask is None else field.mask
+        places = tuple(a[inside] for a in at)
+        for place, n in zip(places, shape, strict=True):
+            if place.size and (place.min() < 0 or place.max() >= n):
+                raise ValueError(f"`{define.name}` writes outside `{tensor.name}`")
+        old = self.tensors[tensor.name].data
+        state = [old.value.copy(), np.broadcast_to(old.error, shape).copy()]
+        final = written(field.data, self.dtype(tensor.dtype))
+        for target, source in (
+            (state[0], field.data.value),
+            (state[1], field.data.error),
+            (self.outcome[tensor.name][0], final.value),
+            (self.outcome[tensor.name][1], final.error),
+        ):
+            target[places] = np.broadcast_to(source, box.shape)[inside] if places else source
+        self.tensors[tensor.name] = Field(Bounded(state[0], state[1]), (0,) * len(shape))
+
+    # values -----------------------------------------------------------------
+    def lookup(self, name: str, positions: tuple[Array, ...]) -> Array:
+        """Integers of a tensor or statement inside an index expression."""
+        data, _ = self.gather(name, positions)
+        return data.value.astype(np.int64)
+
+    def gather(self, name: str, positions: tuple[Array, ...]) -> tuple[Bounded, Array]:
+        """Elements at ``positions`` (clipped where outside), and where they were inside."""
+        field = self.defines.get(name) or self.tensors[name]
+        value = field.data.value
+        inside: Array = np.ones((), dtype=bool)
+        clipped = []
+        for position, start, n in zip(positions, field.origin, value.shape, strict=True):
+            local = position - start
+            inside = inside & (local >= 0) & (local < n)
+            clipped.append(np.clip(local, 0, max(n - 1, 0)))
+        if value.size == 0:
+            shape = np.broadcast_shapes(*(p.shape for p in positions))
+            return known(np.zeros(shape, dtype=value.dtype)), np.zeros(shape, dtype=bool)
+        at = tuple(clipped)
+        if field.mask is not None:
+            inside = inside & field.mask[at]
+        error, terms = field.data.error, field.data.terms
+        return Bounded(
+            np.asarray(value[at]),
+            np.asarray(error[at]) if error.ndim else error,
+            None if terms is None else np.asarray(terms[at]),
+        ), inside
+
+    def value(self, value: Value, indices: Mapping[str, Array], strict: bool) -> Bounded:
+        """A pointwise value over a box. ``strict``: a floor, comparison or integer follows."""
+        match value:
+            case Literal(value=number, dtype=dtype):
+                return known(np.asarray(_constant(dtype, number)))
+            case Extent(value=integer):
+                return known(over(integer, self.dims, indices, self.lookup))
+            case Scalar(name=name):
+                return known(np.asarray(self.scalars[name]))
+            case Read(name=name, indices=at, otherwise=otherwise):
+                return self.read(name, at, otherwise, indices, strict)
+            case Unary(op=op, x=x):
+                strict_x = strict or op in ("floor", "ceil", "round")
+                return pointwise.unary(op, self.value(x, indices, strict_x), precise=strict)
+            case Binary(op=op, a=a, b=b):
+                inner = strict or op in ("floordiv", "mod")
+                left, right = self.value(a, indices, inner), self.value(b, indices, inner)
+                return pointwise.binary(op, left, right, precise=strict)
+            case Compare(op=op, a=a, b=b):
+                return pointwise.compare(op, self.value(a, indices, True), self.value(b, indices, True))
+            case Select(condition=condition, a=a, b=b):
+                decided = self.value(condition, indices, strict)
+                return pointwise.select(
+                    decided, self.value(a, indices, strict), self.value(b, indices, strict)
+                )
+            case Cast(x=x, to=to, mode=mode):
+                target = self.dtype(to)
+                return cast(self.value(x, indices, strict or target.kind != "float"), target, mode)
+            case Reduce() | Scan():
+                raise ValueError("a reduction below the root of a statement")
+            case _:
+                assert_never(value)
+
+    def read(
+        self,
+        name: str,
+        at: tuple[Int, ...],
+        otherwise: Value | None,
+        indices: Mapping[str, Array],
+        strict: bool,
+    ) -> Bounded:
+        positions = tuple(over(i, self.dims, indices, self.lookup) for i in at)
+        data, inside = self.gather(name, positions)
+        if otherwise is None:
+            return data
+        return pointwise.select(known(inside.astype(np.int64)), data, self.value(otherwise, indices, strict))
+
+    def reduce(self, define: Define, value: Reduce, box: Box, whole: Box, strict: bool) -> Bounded:
+        indices = whole.indices()
+        axes = tuple(range(len(box.axes), len(whole.axes)))
+        strict = strict or value.monoid in ("argmax", "argmin")
+        parts = factors(value.body) if value.monoid == "sum" else (value.body,)
+        operands = [self.value(f, indices, strict) for f in parts]
+        if len(parts) > 1:
+            operands = [
+                entering(x, value.using, raw=is_raw(f) and f"{getattr(f, 'name', '')}" not in self.defines)
+                for x, f in zip(operands, parts, strict=True)
+            ]
+        if len(operands) == 2:
+            fast = contract(operands[0], operands[1], whole.mask, whole.shape, axes)
+            if fast is not None:
+                return fast
+        body = operands[0]
+        for x in operands[1:]:
+            body = pointwise.binary("mul", body, x, precise=strict)
+        result = reduce(value.monoid, body, whole.mask, whole.shape, axes)
+        if value.monoid in ("sum", "prod", "any", "all"):
+            return result
+        if value.monoid in ("argmax", "argmin"):
+            start = whole.axes[-1].start if len(axes) == 1 else 0
+            result = Bounded(result.value + start, result.error)
+        nothing = counted(whole.mask, whole.shape, axes) == 0
+        if not nothing.any():
+            return result
+        if value.empty is None:
+            domain = np.ones(box.shape, dtype=bool) if box.mask is None else box.mask
+            if (nothing & domain).any():
+                raise EmptyDomain(f"`{define.origin}`: {value.monoid} over nothing, and no identity declared")
+            return result
+        return pointwise.select(
+            known(nothing.astype(np.int64)), self.value(value.empty, box.indices(), strict), result
+        )
+
+
+def _constant(dtype: DType, number: Number) -> Array:
+    if dtype.kind == "float":
+        return round_float("f32", np.asarray(float(number)))
+    return np.asarray(int(number), dtype=np.int64)
+
+
+def _scalar(dtype: DType, number: Number | None, name: str) -> Array:
+    if number is None:
+        raise ValueError(f"no value for the scalar `{name}`")
+    if dtype.kind == "float":
+        return round_float(dtype.name, np.asarray(float(number)))
+    return np.asarray(int(number), dtype=np.int64)
+
+
+def _spread(x: Bounded, shape: tuple[int, ...]) -> Bounded:
+    terms = None if x.terms is None else np.broadcast_to(x.terms, shape)
+    error = x.error if x.error.ndim == 0 and not x.error.any() else np.broadcast_to(x.error, shape)
+    return Bounded(np.broadcast_to(x.value, shape), error, terms)
+
+
+def _joined(a: Bounded, b: Bounded, axis: int) -> Bounded:
+    def both(x: Array, y: Array) -> Array:
+        if x.ndim == 0 and y.ndim == 0:
+            return x
+        return np.concatenate(
+            [np.broadcast_to(x, a.value.shape), np.broadcast_to(y, b.value.shape)], axis=axis
+        )
+
+    terms = None if a.terms is None and b.terms is None else both(a.magnitude, b.magnitude)
+    return Bounded(both(a.value, b.value), both(a.error, b.error), terms)
