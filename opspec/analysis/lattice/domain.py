@@ -1,0 +1,161 @@
+"""Index domains: integers that must be ``>= 0``, and exact projections of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from opspec.analysis.lattice.facts import Facts
+from opspec.ir.integers import ONE, FloorDiv, Greatest, Int, Least, index
+from opspec.ir.values import Range
+
+
+class Inexact(Exception):
+    """The set can't be described exactly by what we have; the message says what is in the way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """Integer points of ``indices`` where every constraint is ``>= 0``.
+
+    Bounds of the indices are constraints like any other.
+    """
+
+    indices: tuple[str, ...]
+    constraints: tuple[Int, ...]
+
+    @classmethod
+    def of(cls, ranges: Iterable[Range], constraints: Iterable[Int] = ()) -> Domain:
+        """The domain of a statement or reduction."""
+        names: list[str] = []
+        found: list[Int] = []
+        for r in ranges:
+            x = index(r.index)
+            names.append(r.index)
+            found += [x - r.lower, r.upper - 1 - x]
+        return cls(tuple(names), tuple(simplify([*found, *constraints])))
+
+    def within(self, more: Domain) -> Domain:
+        """The points of the combined indices that satisfy both."""
+        names = tuple(dict.fromkeys((*self.indices, *more.indices)))
+        return Domain(names, tuple(simplify([*self.constraints, *more.constraints])))
+
+    def where(self, constraints: Iterable[Int]) -> Domain:
+        """The points that satisfy further constraints."""
+        return Domain(self.indices, tuple(simplify([*self.constraints, *constraints])))
+
+
+def simplify(constraints: Iterable[Int]) -> Iterator[Int]:
+    """Split minima, maxima and divisions out of constraints; drop repeats and truths."""
+    seen: set[Int] = set()
+    queue = list(constraints)[::-1]
+    while queue:
+        c = queue.pop()
+        split = _split(c)
+        if split is not None:
+            queue.extend(split[::-1])
+        elif (c.constant is None or c.constant < 0) and c not in seen:
+            seen.add(c)
+            yield c
+
+
+def _split(c: Int) -> list[Int] | None:
+    """Simpler constraints that together mean ``c >= 0``, or None if it is simple."""
+    for monomial, k in c.terms:
+        if len(monomial) != 1 or monomial[0][1] != 1:
+            continue
+        atom = monomial[0][0]
+        rest = c - Int(((monomial, k),))
+        match atom:
+            case Least(args) if k > 0:
+                return [rest + a * k for a in args]
+            case Greatest(args) if k < 0:
+                return [rest + a * k for a in args]
+            case FloorDiv(num, den) if num.free_indices() and not den.free_indices():
+                if k == 1:
+                    return [num + rest * den]
+                if k == -1:
+                    return [(rest + 1) * den - 1 - num]
+    return None
+
+
+def data_in(c: Int) -> bool:
+    """Whether a constraint depends on data."""
+    return bool(c.tensors())
+
+
+def bounds_of(
+    name: str, constraints: Iterable[Int], facts: Facts
+) -> tuple[list[tuple[Int, Int]], list[tuple[Int, Int]]]:
+    """Lower bounds ``a*x + r >= 0`` and upper bounds ``s - b*x >= 0`` of an index as ``(a, r)``
+    and ``(b, s)`` with positive a, b.
+
+    Raises: Inexact if it occurs in another way.
+    """
+    lowers: list[tuple[Int, Int]] = []
+    uppers: list[tuple[Int, Int]] = []
+    for c in constraints:
+        if name not in c.free_indices():
+            continue
+        split = c.affine([name])
+        if split is None or name not in split[0]:
+            raise Inexact(f"`{c} >= 0` is not linear in the index `{name}`")
+        k, rest = split[0][name], split[1]
+        if k.constant is not None and k.constant > 0 or k.constant is None and facts.positive(k):
+            lowers.append((k, rest))
+        elif k.constant is not None or facts.positive(-k):
+            uppers.append((-k, rest))
+        else:
+            raise Inexact(f"the sign of `{k}` in `{c} >= 0` is not known")
+    return lowers, uppers
+
+
+@lru_cache(maxsize=16384)
+def project(domain: Domain, keep: frozenset[str], facts: Facts) -> Domain:
+    """The shadow of the domain on some of its indices, exact over the integers.
+
+    Constraints on data that involve a removed index count as met (rule 18). Conditions
+    left on dims alone that hold for non-empty extents are dropped.
+
+    Raises: Inexact if the shadow is not the points of a constraint set.
+    """
+    constraints = list(domain.constraints)
+    gone = [x for x in domain.indices if x not in keep]
+    while gone:
+        gone.sort(key=lambda x: sum(x in c.free_indices() for c in constraints), reverse=True)
+        name = gone.pop()
+        touching = [c for c in constraints if name in c.free_indices()]
+        others = [c for c in constraints if name not in c.free_indices()]
+        plain = [c for c in touching if not data_in(c)]
+        plain += [w for c in touching if data_in(c) and (w := facts.relaxed(c)) is not None]
+        constraints = others + _eliminate(name, plain, others, facts)
+    kept = tuple(x for x in domain.indices if x in keep)
+    return Domain(kept, tuple(simplify(constraints)))
+
+
+def _eliminate(name: str, touching: list[Int], others: list[Int], facts: Facts) -> list[Int]:
+    lowers, uppers = bounds_of(name, touching, facts)
+    found: list[Int] = []
+    for a, r in lowers:
+        for b, s in uppers:
+            c = b * r + a * s
+            if c.free_indices() == frozenset() and facts.proves(c, least=1):
+                continue
+            if facts.proves(c, [*others, *found]):
+                continue
+            if a != ONE and b != ONE and not _dense(a, b, r, s, facts):
+                raise Inexact(f"index `{name}` is bounded by multiples of itself on both sides")
+            found.append(c)
+    return found
+
+
+def _dense(a: Int, b: Int, r: Int, s: Int, facts: Facts) -> bool:
+    """Whether the interval is always long enough to hold a multiple: no shadow is lost."""
+    return facts.proves(b * r + a * s - (a - 1) * (b - 1), least=1)
+
+
+def canonical(domain: Domain, order: tuple[str, ...]) -> tuple[str, ...]:
+    """A key equal for domains that differ in the names of their indices only."""
+    names = {x: f"#{k}" for k, x in enumerate(order)}
+    return tuple(sorted(str(c.rename(names)) for c in domain.constraints))

@@ -1,0 +1,138 @@
+"""Extents that are data: lengths ``t < len[b]`` and segments ``offs[e] <= n < offs[e+1]``.
+
+The count for one element is a polynomial in the length; over all elements its powers
+become named moments, ``sum(len)`` and ``sum(len^2)``. A condition on data that bounds
+no declared length counts its full domain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import sympy
+
+from opspec.analysis.lattice.domain import Domain, Inexact, data_in, simplify
+from opspec.analysis.lattice.facts import Facts
+from opspec.analysis.lattice.symbols import symbol, to_sympy
+from opspec.ir.integers import ONE, ZERO, Atom, Datum, Dim, Int
+
+Counter = Callable[[Domain, Facts], sympy.Expr]
+
+
+@dataclass(frozen=True, slots=True)
+class _Length:
+    """One length that differs by element: what stands for it, and over which indices."""
+
+    name: str
+    base: frozenset[str]
+    total: Int | None = None
+
+
+def count_with_data(domain: Domain, facts: Facts, count: Counter) -> sympy.Expr:
+    """Points of a group of indices in which some constraint reads data."""
+    constraints = list(domain.constraints)
+    rules: dict[Datum, Int] = {}
+    lengths: list[_Length] = []
+    known: list[Int] = []
+    for first, second in _segments(constraints):
+        base = first.indices[0].free_indices()
+        start, size = Dim(f"start({first.tensor})"), Dim(f"seg({first.tensor})")
+        rules[first], rules[second] = Int.of(start), Int.of(start) + Int.of(size)
+        top = _segment_top(constraints, first, second)
+        if top is not None:
+            known.append(top - Int.of(start) - Int.of(size))
+        lengths.append(_Length(size.name, base, top))
+    for c in constraints:
+        for atom in c.atoms():
+            if not isinstance(atom, Datum) or atom in rules:
+                continue
+            slacks = [s for t, s in facts.lengths if t == atom.tensor]
+            if not slacks or any(i.index is None for i in atom.indices):
+                continue
+            stand_in = Int.of(Dim(atom.tensor))
+            rules[atom] = stand_in
+            known += [s.substitute(lambda a, v=stand_in: v if isinstance(a, Datum) else None) for s in slacks]
+            lengths.append(_Length(atom.tensor, Int.of(atom).free_indices()))
+    constraints = [c.substitute(lambda a: rules.get(a) if isinstance(a, Datum) else None) for c in constraints]
+    constraints = [c for c in constraints if not data_in(c)]
+    base = frozenset().union(*(x.base for x in lengths)) if lengths else frozenset()
+    outer = [c for c in constraints if c.free_indices() and c.free_indices() <= base]
+    inner = [c for c in constraints if not c.free_indices() <= base or not c.free_indices()]
+    if any(c.free_indices() & base for c in inner):
+        raise Inexact(f"`{', '.join(sorted(base))}` bounds an index in itself and through data")
+    over = Domain(tuple(x for x in domain.indices if x in base), tuple(simplify(outer)))
+    under = Domain(tuple(x for x in domain.indices if x not in base), tuple(simplify(inner)))
+    each = count(under, facts.with_known(known))
+    return _moments(each, over, lengths, facts, count)
+
+
+def _segments(constraints: list[Int]) -> Iterator[tuple[Datum, Datum]]:
+    """Pairs ``offs[e]``, ``offs[e + 1]`` that bound an index from below and above."""
+    data = dict.fromkeys(a for c in constraints for a in c.atoms() if isinstance(a, Datum))
+    for first in data:
+        if len(first.indices) != 1 or first.indices[0].index is None:
+            continue
+        second = Datum(first.tensor, (first.indices[0] + 1,))
+        if second in data:
+            yield first, second
+
+
+def _segment_top(constraints: list[Int], first: Datum, second: Datum) -> Int | None:
+    """The extent of the rows that the segments divide: N for ``n < N``."""
+    for c in constraints:
+        if not any(a in (first, second) for a in c.atoms()):
+            continue
+        names = [x for x in c.free_indices() if x not in first.indices[0].free_indices()]
+        if len(names) != 1:
+            continue
+        for bound in constraints:
+            split = bound.affine(names)
+            if not data_in(bound) and split and split[0].get(names[0]) == -ONE:
+                return split[1] + 1
+    return None
+
+
+def _moments(
+    each: sympy.Expr, over: Domain, lengths: list[_Length], facts: Facts, count: Counter
+) -> sympy.Expr:
+    """The sum over the elements of ``each``, a polynomial in the lengths."""
+    marks = {symbol(x.name): x for x in lengths}
+    starts = {s for s in each.free_symbols if s.name.startswith("start(")}
+    if starts:
+        raise Inexact("a count depends on where a segment starts")
+    generators = [s for s in marks if each.has(s)]
+    generators += [
+        f for f in each.atoms(sympy.Max, sympy.Min, sympy.floor, sympy.ceiling) if f.has(*marks)
+    ] if marks else []
+    generators = [g for g in generators if not any(g != h and h.has(g) and not h.is_Symbol for h in ())]
+    if not generators:
+        return each * count(over, facts)
+    polynomial = sympy.Poly(each, *generators)
+    total = sympy.Integer(0)
+    for powers, coefficient in polynomial.terms():
+        named = [(g, p) for g, p in zip(generators, powers, strict=True) if p]
+        if not named:
+            total += coefficient * count(over, facts)
+            continue
+        used = frozenset().union(*(marks[s].base for g, _ in named for s in g.free_symbols if s in marks))
+        free = Domain(
+            tuple(x for x in over.indices if x not in used),
+            tuple(c for c in over.constraints if not c.free_indices() & used),
+        )
+        total += coefficient * count(free, facts) * _moment(named, marks, facts)
+    return total
+
+
+def _moment(
+    named: list[tuple[sympy.Expr, int]], marks: dict[sympy.Symbol, _Length], facts: Facts
+) -> sympy.Expr:
+    if len(named) == 1 and named[0][1] == 1:
+        length = marks.get(named[0][0])
+        if length is not None and length.total is not None:
+            return to_sympy(length.total, facts)
+    text = "*".join(f"{g}^{p}" if p > 1 else str(g) for g, p in named)
+    return symbol(f"sum({text})")
+
+
+__all__ = ["ONE", "ZERO", "Atom", "count_with_data"]

@@ -1,0 +1,49 @@
+"""From integers of the IR to SymPy. Names become ``Symbol`` objects and are never parsed."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, assert_never
+
+import sympy
+
+from opspec.ir.integers import Atom, Datum, Dim, FloorDiv, Greatest, Index, Int, Least, Mod
+
+if TYPE_CHECKING:
+    from opspec.analysis.lattice.facts import Facts
+
+
+@lru_cache(maxsize=4096)
+def symbol(name: str) -> sympy.Symbol:
+    """The non-negative integer called ``name``: a dim, ``sizeof(X)`` or a moment ``sum(len)``."""
+    return sympy.Symbol(name, integer=True, nonnegative=True)
+
+
+@lru_cache(maxsize=16384)
+def to_sympy(value: Int, facts: Facts) -> sympy.Expr:
+    """The integer as a SymPy expression; divisions known to be exact become quotients."""
+    return sympy.Add(*(_term(m, c, facts) for m, c in value.terms))
+
+
+def _term(monomial: tuple[tuple[Atom, int], ...], c: int, facts: Facts) -> sympy.Expr:
+    return sympy.Mul(sympy.Integer(c), *(_atom(a, facts) ** p for a, p in monomial))
+
+
+def _atom(atom: Atom, facts: Facts) -> sympy.Expr:
+    match atom:
+        case Dim(name) | Index(name):
+            return symbol(name)
+        case FloorDiv(num, den):
+            quotient = to_sympy(num, facts) / to_sympy(den, facts)
+            return quotient if facts.divides(num, den) else sympy.floor(quotient)
+        case Mod(num, den):
+            n, d = to_sympy(num, facts), to_sympy(den, facts)
+            return sympy.Integer(0) if facts.divides(num, den) else n - d * sympy.floor(n / d)
+        case Datum(tensor, indices):
+            return symbol(f"{tensor}[{', '.join(map(str, indices))}]")
+        case Least(args):
+            return sympy.Min(*(to_sympy(a, facts) for a in args))
+        case Greatest(args):
+            return sympy.Max(*(to_sympy(a, facts) for a in args))
+        case _:
+            assert_never(atom)
