@@ -1,0 +1,1 @@
+"""What generated code imports: torch, triton and the standard library, nothing of the compiler."""

@@ -1,0 +1,215 @@
+"""Right before fast: every output against float64, with memory poisoned beforehand.
+
+The full, derived bound of each element is the business of ``opspec verify``; what a driver holds against the
+clock is the closed tolerance that the spec gives it (``Tolerance``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from opspec.runtime.bench.model import Tolerance
+
+# storage type: explicit mantissa bits, smallest normal exponent, largest finite value
+FORMATS = {
+    torch.float64: (52, -1022, 1.7976931348623157e308),
+    torch.float32: (23, -126, 3.4028234663852886e38),
+    torch.bfloat16: (7, -126, 3.3895313892515355e38),
+    torch.float16: (10, -14, 65504.0),
+    torch.float8_e4m3fn: (3, -6, 448.0),
+    torch.float8_e5m2: (2, -14, 57344.0),
+}
+CHUNK = 1 << 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputCheck:
+    """One output against its reference. ``frobenius`` is ‖out − ref‖ / ‖ref‖ over finite elements."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    matched: float
+    max_error: float
+    worst_of_tolerance: float
+    frobenius: float
+    passed: bool
+    reason: str = ""
+
+
+@contextlib.contextmanager
+def poisoned() -> Iterator[None]:
+    """Fill every freshly allocated tensor with NaN, or the largest integer, so that an unwritten element shows."""
+    filling = torch.utils.deterministic.fill_uninitialized_memory
+    mode = torch.get_deterministic_debug_mode()
+    torch.utils.deterministic.fill_uninitialized_memory = True
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        yield
+    finally:
+        torch.set_deterministic_debug_mode(mode)
+        torch.utils.deterministic.fill_uninitialized_memory = filling
+
+
+def as_tuple(outputs: Any) -> tuple[Any, ...]:
+    """What a function returned, as a tuple of tensors."""
+    return tuple(outputs) if isinstance(outputs, (tuple, list)) else (outputs,)
+
+
+def check_outputs(
+    names: Sequence[str], outputs: Sequence[Any], references: Sequence[Any], tolerance: Tolerance
+) -> tuple[OutputCheck, ...]:
+    """Each output beside its float64 reference."""
+    if len(outputs) != len(names) or len(references) != len(names):
+        reason = f"{len(outputs)} outputs and {len(references)} references for {len(names)} names"
+        return (failed(", ".join(names), reason),)
+    return tuple(
+        check_output(name, output, reference, tolerance)
+        for name, output, reference in zip(names, outputs, references, strict=True)
+    )
+
+
+def failed(name: str, reason: str, output: Any = None) -> OutputCheck:
+    """A check that ends before any element is compared."""
+    return OutputCheck(
+        name=name,
+        shape=tuple(output.shape) if output is not None else (),
+        dtype=str(output.dtype).removeprefix("torch.") if output is not None else "",
+        matched=0.0,
+        max_error=math.inf,
+        worst_of_tolerance=math.inf,
+        frobenius=math.inf,
+        passed=False,
+        reason=reason,
+    )
+
+
+def check_output(name: str, output: Any, reference: Any, tolerance: Tolerance) -> OutputCheck:
+    """Compare element by element, in chunks, on the device where they lie."""
+    if tuple(output.shape) != tuple(reference.shape):
+        return failed(name, f"shape {tuple(output.shape)}, wanted {tuple(reference.shape)}", output)
+    out, ref = output.detach().reshape(-1), reference.detach().reshape(-1)
+    if out.numel() == 0:
+        return OutputCheck(
+            name=name,
+            shape=tuple(output.shape),
+            dtype=str(output.dtype).removeprefix("torch."),
+            matched=1.0,
+            max_error=0.0,
+            worst_of_tolerance=0.0,
+            frobenius=0.0,
+            passed=True,
+        )
+    scale = max(finite_magnitude(part) for part in ref.split(CHUNK))
+    matched, max_error, worst, squares, norm, any_output, unwritten = 0, 0.0, 0.0, 0.0, 0.0, False, 0
+    for got, want in zip(out.split(CHUNK), ref.split(CHUNK), strict=True):
+        part = compare_chunk(got, want, scale, tolerance)
+        matched += part.matched
+        max_error, worst = max(max_error, part.max_error), max(worst, part.worst)
+        squares, norm = squares + part.squares, norm + part.norm
+        any_output = any_output or part.any_output
+        unwritten += part.unwritten
+    ratio = matched / out.numel()
+    reason = ""
+    if not any_output and scale > 0:
+        reason = "every element is zero"
+    elif unwritten:
+        reason = (
+            f"{unwritten} elements are NaN where the reference is a number: unwritten, or computed from such"
+        )
+    elif ratio < 1:
+        reason = f"{out.numel() - matched} of {out.numel()} elements outside the tolerance"
+    return OutputCheck(
+        name=name,
+        shape=tuple(output.shape),
+        dtype=str(output.dtype).removeprefix("torch."),
+        matched=ratio,
+        max_error=max_error,
+        worst_of_tolerance=worst,
+        frobenius=math.sqrt(squares / norm) if norm > 0 else math.sqrt(squares),
+        passed=not reason,
+        reason=reason,
+    )
+
+
+def finite_magnitude(values: Any) -> float:
+    """The largest finite magnitude."""
+    wide = values.to(torch.float64).abs()
+    return float(torch.where(wide.isfinite(), wide, torch.zeros_like(wide)).max())
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkCheck:
+    """Partial sums of a comparison."""
+
+    matched: int
+    max_error: float
+    worst: float
+    squares: float
+    norm: float
+    any_output: bool
+    unwritten: int
+
+
+def compare_chunk(out: Any, ref: Any, scale: float, tolerance: Tolerance) -> ChunkCheck:
+    """One chunk: non-finite values must agree exactly, the rest within the tolerance."""
+    got, want = out.to(torch.float64), ref.to(torch.float64)
+    allowed = allowance(out.dtype, want, scale, tolerance)
+    finite = got.isfinite() & want.isfinite()
+    error = torch.where(finite, (got - want).abs(), torch.zeros_like(want))
+    same = (got == want) | (got.isnan() & want.isnan())
+    overflow = torch.zeros_like(finite)
+    if out.dtype in FORMATS:
+        # Past the largest finite value, rounding gives infinity and a saturating cast the value itself.
+        overflow = (want.abs() >= FORMATS[out.dtype][2]) & (got.sign() == want.sign()) & ~got.isnan()
+        overflow &= got.abs() >= FORMATS[out.dtype][2]
+    inside = torch.where(finite, error <= allowed, same) | same | overflow
+    ratio = torch.where(finite & ~overflow, error / allowed.clamp_min(torch.finfo(torch.float64).tiny), 0.0)
+    return ChunkCheck(
+        matched=int(inside.sum()),
+        max_error=float(error.max()),
+        worst=float(ratio.max()),
+        squares=float((error * error).sum()),
+        norm=float(torch.where(finite, want * want, torch.zeros_like(want)).sum()),
+        any_output=bool((got != 0).any()),
+        unwritten=int((got.isnan() & ~want.isnan()).sum()),
+    )
+
+
+def allowance(dtype: Any, want: Any, scale: float, tolerance: Tolerance) -> Any:
+    """The tolerance of each element, float64."""
+    if dtype not in FORMATS:
+        return torch.full_like(want, float(tolerance.codes))
+    bits, lowest, _ = FORMATS[dtype]
+    magnitude = torch.where(want.isfinite(), want.abs(), torch.zeros_like(want))
+    exponent = (torch.frexp(magnitude).exponent - 1).clamp_min(lowest)
+    exponent = torch.where(magnitude > 0, exponent, torch.full_like(exponent, lowest))
+    ulp = torch.exp2((exponent - bits).to(torch.float64))
+    return tolerance.ulps * ulp + (tolerance.terms * 2.0**-24 + tolerance.relative) * scale
+
+
+def close_enough(checks: Sequence[OutputCheck], tolerance: Tolerance) -> bool:
+    """Whether a peer computes the same: its relative norm error within four ulps of the output type.
+
+    Peers round intermediates as they please, so their elements are not held to our tolerance; their errors
+    are shown beside ours.
+    """
+    for item in checks:
+        dtype = getattr(torch, item.dtype, None)
+        if dtype not in FORMATS:
+            if item.matched < 0.999:
+                return False
+            continue
+        bits = FORMATS[dtype][0]
+        limit = 4 * 2.0**-bits + tolerance.terms * 2.0**-24 + tolerance.relative
+        if not (
+            item.frobenius <= limit and item.reason != "every element is zero" and "NaN" not in item.reason
+        ):
+            return False
+    return True

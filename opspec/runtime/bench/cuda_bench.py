@@ -1,0 +1,58 @@
+"""Puts the CUDA device, its roofs and the peers together for a session."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from opspec.runtime.bench.environment import record_gpu
+from opspec.runtime.bench.gpu import Cuda, open_device
+from opspec.runtime.bench.measure import Bench
+from opspec.runtime.bench.model import Driver
+from opspec.runtime.bench.peers import known_peers
+from opspec.runtime.bench.roofs import measure_roofs, stream_candidate
+from opspec.runtime.bench.statistics import Policy
+
+
+@dataclass(slots=True)
+class CudaBench:
+    """An opened device and the surroundings of its measurements."""
+
+    bench: Bench
+    device: Cuda
+    quick: bool
+    progress: Callable[[str], None]
+
+    def measure_roofs(self, dtypes: Sequence[str]) -> dict[str, Any]:
+        """The roofs of this run."""
+        return measure_roofs(self.device, dtypes, quick=self.quick, progress=self.progress)
+
+    def release(self) -> None:
+        """Give memory back between shapes."""
+        torch.cuda.empty_cache()
+
+
+def open_bench(
+    driver: Driver, policy: Policy, options: argparse.Namespace, progress: Callable[[str], None]
+) -> tuple[CudaBench | None, dict[str, Any] | None]:
+    """The device with its record, or (None, None) where there is no CUDA device."""
+    device = open_device()
+    if device is None:
+        return None, None
+    bench = Bench(
+        device=device,
+        place="cuda",
+        free_bytes=lambda: int(torch.cuda.mem_get_info()[0]),
+        synchronize=device.synchronize,
+        stream=lambda kind, total: stream_candidate(device, kind, total),
+        roofs=None,
+        policy=policy,
+        peers=() if options.no_peers else known_peers(driver, autotune=options.max_autotune),
+        warm=options.warm,
+        seed=options.seed,
+    )
+    return CudaBench(bench, device, options.quick, progress), record_gpu(device)

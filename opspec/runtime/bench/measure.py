@@ -1,0 +1,237 @@
+"""One shape, measured: check, prepare peers, sample interleaved, check again, and say what was found.
+
+The record of a shape is a JSON object that fills as the run goes; ``keep`` is called after each part, so that
+whatever ends the run leaves what was measured until then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from opspec.runtime.bench.check import OutputCheck, as_tuple, check_outputs, poisoned
+from opspec.runtime.bench.findings import conclude, timing
+from opspec.runtime.bench.inputs import InputSet, count_sets, describe, make_set, total_bytes, widen
+from opspec.runtime.bench.model import Case, Driver, Peer, TensorInput, Tolerance
+from opspec.runtime.bench.peers import PeerRow, prepare_peers
+from opspec.runtime.bench.roofline import moved, stream_kind
+from opspec.runtime.bench.sampling import (
+    Candidate,
+    Device,
+    Sampling,
+    Walls,
+    graphs,
+    interleave,
+    one_line,
+    walls,
+)
+from opspec.runtime.bench.statistics import Policy, quantile
+
+SHORT = 20e-6  # under this, event windows read too long and a graph is timed as well
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """The surroundings of a measurement. ``stream`` makes a plain stream to sample beside the operator."""
+
+    device: Device
+    place: str
+    free_bytes: Callable[[], int]
+    synchronize: Callable[[], None]
+    stream: Callable[[str, int], tuple[Candidate, int]] | None
+    roofs: Mapping[str, Any] | None
+    policy: Policy
+    peers: Sequence[Peer] = ()
+    warm: bool = False
+    seed: int = 0
+    progress: Callable[[str], None] = lambda _: None
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """What one shape's measurement has gathered so far; ``findings.conclude`` turns it into the record."""
+
+    cost: Mapping[str, float]
+    ours: Candidate
+    stream: Candidate | None = None
+    stream_bytes: int = 0
+    peers: list[PeerRow] = field(default_factory=list)
+    cold: Sampling = field(default_factory=Sampling)
+    warm: Sampling | None = None
+    graph: dict[str, list[float]] = field(default_factory=dict)
+    graph_refused: dict[str, str] = field(default_factory=dict)
+    walls: dict[str, Walls] = field(default_factory=dict)
+
+    @property
+    def candidates(self) -> list[Candidate]:
+        """All that is timed: ours, the plain stream, the peers that are right."""
+        ready = [row.candidate for row in self.peers if row.candidate is not None]
+        return [self.ours, *([self.stream] if self.stream is not None else []), *ready]
+
+
+def measure_case(
+    bench: Bench, driver: Driver, case: Case, record: dict[str, Any], keep: Callable[[], None]
+) -> None:
+    """Fill ``record["measured"]``. A failure of the operator is its status; only an interrupt gets out."""
+    measured: dict[str, Any] = {
+        "status": "running",
+        "reason": "",
+        "cache": "cold",
+        "fallback": driver.fallback,
+    }
+    record["measured"] = measured
+    run: Run | None = None
+    try:
+        tolerance = driver.tolerance(case.dims, case.dtypes) if driver.tolerance is not None else Tolerance()
+        bench.progress("inputs")
+        sets = make_sets(bench, driver, case)
+        record["tensors"] = describe(driver, case, sets[0].arguments)
+        measured["sets"] = len(sets)
+        bench.progress("checking")
+        references = reference_of(driver, case, sets[0])
+        before = check_function(bench, driver, sets[0], references, tolerance)
+        measured["checks"] = {"before": before, "after": None}
+        keep()
+        if not all(item.passed for item in before):
+            measured["status"] = "incorrect"
+            measured["reason"] = "; ".join(f"{item.name}: {item.reason}" for item in before if item.reason)
+            return
+        run = Run(cost=record["cost"], ours=our_candidate(driver, sets))
+        run.peers = prepare_peers(
+            driver,
+            case,
+            sets,
+            references,
+            tolerance,
+            peers=bench.peers,
+            synchronize=bench.synchronize,
+            progress=bench.progress,
+        )
+        del references
+        if bench.stream is not None and moved(run.cost) > 0:
+            run.stream, run.stream_bytes = bench.stream(stream_kind(run.cost), round(moved(run.cost)))
+        sample_cold(bench, run, len(sets), lambda: save_samples(measured, run, keep))
+        after = recheck(bench, driver, case, sets, run, tolerance)
+        measured["checks"]["after"] = after
+        if not all(item.passed for item in after):
+            measured["status"] = "incorrect"
+            measured["reason"] = "after timing: " + "; ".join(
+                f"{i.name}: {i.reason}" for i in after if i.reason
+            )
+            return
+        sample_more(bench, run, len(sets))
+        conclude(bench, driver, run, record, case)
+    except KeyboardInterrupt:
+        if run is not None and run.cold.samples.get("ours"):
+            conclude(bench, driver, run, record, case)
+        measured["status"] = "interrupted"
+        measured["reason"] = "interrupted; what was measured until then is kept"
+        raise
+    except Exception as error:  # noqa: BLE001  # compiling, launching, memory: the record says what
+        measured["status"] = "error"
+        measured["reason"] = one_line(error)
+    finally:
+        keep()
+
+
+def make_sets(bench: Bench, driver: Driver, case: Case) -> list[InputSet]:
+    """Sets of inputs with their own content, as many as are wanted and fit."""
+    first = make_set(driver, case, seed=bench.seed, device=bench.place)
+    count = count_sets(total_bytes(first.arguments), bench.free_bytes())
+    rest = (make_set(driver, case, seed=bench.seed + i, device=bench.place) for i in range(1, count))
+    return [first, *rest]
+
+
+def reference_of(driver: Driver, case: Case, inputs: InputSet) -> tuple[Any, ...]:
+    """The float64 reference on the device."""
+    return as_tuple(driver.reference(*widen(driver, case, inputs.arguments)))
+
+
+def check_function(
+    bench: Bench, driver: Driver, inputs: InputSet, references: Sequence[Any], tolerance: Tolerance
+) -> tuple[OutputCheck, ...]:
+    """Run once into poisoned memory and compare; this run also compiles. In-place inputs are put back."""
+    with poisoned():
+        outputs = as_tuple(driver.function(*inputs.arguments)) if driver.outputs else ()
+        if not driver.outputs:
+            driver.function(*inputs.arguments)
+    bench.synchronize()
+    checks = check_outputs(driver.results, [*outputs, *changed(driver, inputs)], references, tolerance)
+    inputs.restore()
+    return checks
+
+
+def changed(driver: Driver, inputs: InputSet) -> list[Any]:
+    """The tensors that the function changes in place."""
+    return [
+        value
+        for item, value in zip(driver.inputs, inputs.arguments, strict=True)
+        if isinstance(item, TensorInput) and item.inout
+    ]
+
+
+def our_candidate(driver: Driver, sets: Sequence[InputSet]) -> Candidate:
+    """The generated function, over the sets of inputs."""
+    in_place = bool(sets[0].pristine)
+    return Candidate(
+        name="ours",
+        call=lambda index: driver.function(*sets[index].arguments),
+        prepare=(lambda index: sets[index].restore()) if in_place else None,
+        repeatable=not in_place,
+        keep=True,
+    )
+
+
+def sample_cold(bench: Bench, run: Run, sets: int, keep: Callable[[], None]) -> None:
+    """Warm up on the timed path, then sample all candidates in turn with a cold L2."""
+    warm_up = Policy(least=2, seconds=0.0, spread=float("inf"), budget=0.0)
+    bench.progress("warming up")
+    for _ in range(3):
+        interleave(bench.device, run.candidates, warm_up, Sampling(), sets=sets)
+    interleave(
+        bench.device,
+        run.candidates,
+        bench.policy,
+        run.cold,
+        sets=sets,
+        progress=lambda text: bench.progress(f"timing: {text}"),
+        keep=keep,
+    )
+
+
+def sample_more(bench: Bench, run: Run, sets: int) -> None:
+    """Graphs for short kernels, host times, and only at the end, if asked for, a warm L2."""
+    device, candidates = bench.device, run.candidates
+    if quantile(sorted(run.cold.samples["ours"]), 0.5) < SHORT:
+        bench.progress("timing in graphs")
+        run.graph, run.graph_refused = graphs(device, candidates, count=25, sets=sets)
+    bench.progress("timing calls")
+    for candidate in candidates:
+        run.walls[candidate.name] = walls(device, candidate, count=20, sets=sets)
+    if bench.warm:
+        bench.progress("timing with a warm L2")
+        run.warm = Sampling()
+        interleave(device, [run.ours], bench.policy, run.warm, sets=1, cold=False)
+
+
+def recheck(
+    bench: Bench, driver: Driver, case: Case, sets: Sequence[InputSet], run: Run, tolerance: Tolerance
+) -> tuple[OutputCheck, ...]:
+    """Check the output of the last timed run."""
+    assert run.ours.last is not None
+    index, output = run.ours.last
+    run.ours.last, run.ours.keep = None, False
+    bench.progress("checking the timed output")
+    outputs = [
+        *(as_tuple(output) if driver.outputs else ()),
+        *(item.clone() for item in changed(driver, sets[index])),
+    ]
+    sets[index].restore()
+    return check_outputs(driver.results, outputs, reference_of(driver, case, sets[index]), tolerance)
+
+
+def save_samples(measured: dict[str, Any], run: Run, keep: Callable[[], None]) -> None:
+    """Put the raw samples so far into the record, so that even a killed run leaves them."""
+    measured["samples"] = {name: timing(samples) for name, samples in run.cold.samples.items()}
+    keep()

@@ -1,0 +1,172 @@
+"""What a generated driver declares: inputs, workloads, costs, tolerance, peers.
+
+Pure data; nothing here measures, and nothing imports torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+Dims: TypeAlias = Mapping[str, int]
+Dtypes: TypeAlias = Mapping[str, str]
+Kind = Literal["normal", "uniform", "positive", "index", "lengths", "offsets", "distinct", "codes", "bool"]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorInput:
+    """A tensor argument.
+
+    ``dtype`` is a storage type (``bf16``, ``i64`` …) or a dtype parameter of the op (``X``). ``extents`` gives
+    the shape from the dims. ``kind`` is the distribution: ``normal`` (times ``scale``), ``uniform`` in [0, 1),
+    ``positive`` (|normal| + 0.1), ``index`` in [0, below), ``lengths`` in [1, below], ``offsets`` (rising from
+    0 to below along the axis), ``distinct`` (no two equal, in [0, below)), ``codes`` (any bit pattern of a
+    quantised type), ``bool``. ``i4`` is packed two to a byte along the last axis, low nibble first.
+    """
+
+    name: str
+    dtype: str
+    extents: Callable[[Dims], tuple[int, ...]]
+    kind: Kind = "normal"
+    below: Callable[[Dims], int] | None = None
+    scale: float = 1.0
+    inout: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarInput:
+    """A number passed as it stands."""
+
+    name: str
+    value: float | int | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """One shape."""
+
+    dims: Dims
+    dtypes: Dtypes = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """Several shapes with weights (or request counts); reported one by one, as weighted mean and as worst."""
+
+    shapes: tuple[tuple[float, Dims], ...]
+    dtypes: Dtypes = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """What an output may differ from float64: |out − ref| ≤ ulps·ulp(ref) + (terms·2⁻²⁴ + relative)·scale.
+
+    ulp is the output type's unit in the last place at the reference value, ``terms`` the number of f32
+    roundings along the longest chain of accumulation, ``relative`` what declared roundings of operands add
+    (2⁻⁸ for ``using bf16``), and scale the largest finite magnitude in that output, which stands for the sum
+    of absolute terms. ``codes`` is for integer outputs: by how many codes they may differ.
+    """
+
+    ulps: float = 1.0
+    terms: float = 0.0
+    relative: float = 0.0
+    codes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Another implementation. ``factory(dims, dtypes)`` returns a callable like the reference, or raises."""
+
+    name: str
+    factory: Callable[[Dims, Dtypes], Callable[..., Any]]
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Driver:
+    """Everything one generated ``bench.py`` says. The package docstring shows one."""
+
+    op: str
+    spec: str
+    spec_hash: str
+    kernel_hash: str
+    opspec_version: str
+    function: Callable[..., Any]
+    reference: Callable[..., Any]
+    cost: Callable[[Dims, Dtypes], Mapping[str, float]]
+    inputs: tuple[TensorInput | ScalarInput, ...]
+    outputs: tuple[str, ...]
+    workloads: Mapping[str, Workload | Distribution]
+    dtypes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    tolerance: Callable[[Dims, Dtypes], Tolerance] | None = None
+    contraction: str = ""
+    peers: tuple[Peer, ...] = ()
+    machines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    fallback: str = ""
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """Names of all that is checked: the outputs, then each tensor changed in place."""
+        changed = (item.name for item in self.inputs if isinstance(item, TensorInput) and item.inout)
+        return (*self.outputs, *changed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One shape of one workload, fully decided."""
+
+    workload: str
+    weight: float | None
+    dims: dict[str, int]
+    dtypes: dict[str, str]
+
+    def dtype(self, name: str) -> str:
+        """The storage type that ``name`` (a type or a dtype parameter) stands for."""
+        return self.dtypes.get(name, name)
+
+
+class UsageError(Exception):
+    """The command line asks for something that the driver does not have. Exit status 2."""
+
+
+def cases(
+    driver: Driver, workload: str, settings: Dims | None = None, dtypes: Dtypes | None = None
+) -> tuple[Case, ...]:
+    """The shapes of ``workload`` with ``settings`` and ``dtypes`` put in place; UsageError for unknown names."""
+    found = driver.workloads.get(workload)
+    if found is None:
+        raise UsageError(f"no workload `{workload}`; there are: {', '.join(driver.workloads)}")
+    shapes: tuple[tuple[float | None, Dims], ...]
+    match found:
+        case Workload(dims=dims):
+            shapes = ((None, dims),)
+        case Distribution():
+            shapes = found.shapes
+    return tuple(
+        Case(
+            workload=workload,
+            weight=weight,
+            dims=merge("dim", dims, settings or {}),
+            dtypes=choose(driver, {**found.dtypes, **(dtypes or {})}),
+        )
+        for weight, dims in shapes
+    )
+
+
+def merge(what: str, base: Dims, settings: Dims) -> dict[str, int]:
+    """``base`` with ``settings`` over it; names not in ``base`` are refused."""
+    unknown = [name for name in settings if name not in base]
+    if unknown:
+        raise UsageError(f"no {what} `{unknown[0]}`; there are: {', '.join(base)}")
+    return {**base, **settings}
+
+
+def choose(driver: Driver, wanted: Dtypes) -> dict[str, str]:
+    """The storage type of each dtype parameter: as wanted, else the first that the op allows."""
+    for name, dtype in wanted.items():
+        if name not in driver.dtypes:
+            raise UsageError(f"no dtype parameter `{name}`; there are: {', '.join(driver.dtypes) or 'none'}")
+        if dtype not in driver.dtypes[name]:
+            raise UsageError(f"`{name}` may be {', '.join(driver.dtypes[name])}, not `{dtype}`")
+    return {name: wanted.get(name, allowed[0]) for name, allowed in driver.dtypes.items()}

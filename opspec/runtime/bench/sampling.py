@@ -1,0 +1,213 @@
+"""How samples are taken: interleaved, cold unless said otherwise, until the noise allows a statement.
+
+The GPU is behind the small ``Device`` protocol, so that all of this is tested without one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from opspec.runtime.bench.statistics import Policy, unreached
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clocks:
+    """One look at the card. Clocks in MHz, power in W, temperature in °C; None where it does not tell."""
+
+    sm_mhz: float | None = None
+    memory_mhz: float | None = None
+    power_w: float | None = None
+    temperature_c: float | None = None
+    throttle: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class Candidate:
+    """Something timed. ``call(i)`` runs it on the i-th set of inputs and returns its outputs.
+
+    ``prepare(i)`` restores what an earlier call changed in place; it runs outside the timed span. ``repeatable``
+    says that it may run several times without being prepared in between. ``keep`` holds on to the last output.
+    """
+
+    name: str
+    call: Callable[[int], Any]
+    prepare: Callable[[int], None] | None = None
+    repeatable: bool = True
+    keep: bool = False
+    last: tuple[int, Any] | None = None
+
+    def run(self, index: int) -> None:
+        """Run once, keeping the output if it will be checked again."""
+        output = self.call(index)
+        if self.keep:
+            self.last = (index, output)
+
+
+class Device(Protocol):
+    """What sampling asks of a GPU. All times are seconds."""
+
+    def spans(
+        self, work: Sequence[tuple[Callable[[], None] | None, Callable[[], None]]], *, cold: bool
+    ) -> list[float]:
+        """Device time of each (prepare, run): prepare and the flush of the L2 before, outside the span."""
+        ...
+
+    def wall(
+        self, prepare: Callable[[], None] | None, run: Callable[[], None], *, cold: bool
+    ) -> tuple[float, float]:
+        """Host time until ``run`` returned, and until the device was done, on an idle device."""
+        ...
+
+    def graph(self, run: Callable[[int], None], sets: int, *, cold: bool) -> Callable[[], float]:
+        """Capture ``run`` in a CUDA graph; each call of the result gives the device time of one run."""
+        ...
+
+    def clocks(self) -> Clocks | None:
+        """A look at clocks and throttle reasons, if it is time for one; None otherwise."""
+        ...
+
+    def now(self) -> float:
+        """Host seconds."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class Sampling:
+    """Raw samples in time order, by candidate, in seconds, and how the sampling ended.
+
+    ``throttled`` marks, for each round, whether the card reported a throttle reason around it. Nothing is
+    discarded. ``unreached`` names, by candidate, what the policy still wanted when the budget ran out.
+    """
+
+    samples: dict[str, list[float]] = field(default_factory=dict)
+    clocks: list[Clocks] = field(default_factory=list)
+    throttled: list[bool] = field(default_factory=list)
+    elapsed: float = 0.0
+    stopped: str = ""
+    unreached: dict[str, str] = field(default_factory=dict)
+
+
+def interleave(
+    device: Device,
+    candidates: Sequence[Candidate],
+    policy: Policy,
+    into: Sampling,
+    *,
+    sets: int,
+    cold: bool = True,
+    progress: Progress = lambda _: None,
+    keep: Callable[[], None] = lambda: None,
+) -> None:
+    """Sample all candidates in turn by device time until the policy is content or the budget is spent.
+
+    Each round runs every candidate once, beginning one further each time, over ``sets`` sets of inputs in
+    rotation. Fills ``into`` batch by batch, and calls ``keep`` after each, so that an interrupt loses nothing.
+    """
+    for candidate in candidates:
+        into.samples.setdefault(candidate.name, [])
+    start, rounds, batch = device.now(), 0, 1
+    while True:
+        before = device.now()
+        order, work = schedule(candidates, rounds, batch, sets)
+        times = device.spans(work, cold=cold)
+        for candidate, seconds in zip(order, times, strict=True):
+            into.samples[candidate.name].append(seconds)
+        rounds += batch
+        look = device.clocks()
+        if look is not None:
+            into.clocks.append(look)
+        into.throttled.extend([bool(into.clocks and into.clocks[-1].throttle)] * batch)
+        into.elapsed = device.now() - start
+        lacking = {c.name: unreached(policy, into.samples[c.name], into.elapsed) for c in candidates}
+        into.unreached = {name: text for name, text in lacking.items() if text}
+        keep()
+        progress(f"{rounds} rounds of {len(candidates)}, {into.elapsed:.1f} s")
+        if not into.unreached:
+            into.stopped = "noise"
+            return
+        if into.elapsed >= policy.budget:
+            into.stopped = "budget"
+            return
+        batch = next_batch(batch, device.now() - before)
+
+
+def schedule(
+    candidates: Sequence[Candidate], first: int, rounds: int, sets: int
+) -> tuple[list[Candidate], list[tuple[Callable[[], None] | None, Callable[[], None]]]]:
+    """The order of a batch, and its work as (prepare, run) pairs."""
+    order: list[Candidate] = []
+    work: list[tuple[Callable[[], None] | None, Callable[[], None]]] = []
+    for turn in range(first, first + rounds):
+        index = turn % sets
+        for place in range(len(candidates)):
+            candidate = candidates[(place + turn) % len(candidates)]
+            order.append(candidate)
+            work.append(bind(candidate, index))
+    return order, work
+
+
+def bind(candidate: Candidate, index: int) -> tuple[Callable[[], None] | None, Callable[[], None]]:
+    """(prepare, run) of a candidate on one set of inputs."""
+    prepare = candidate.prepare
+    return (None if prepare is None else lambda: prepare(index)), lambda: candidate.run(index)
+
+
+def next_batch(batch: int, seconds: float) -> int:
+    """Rounds in the next batch: about a tenth of a second of work, so that an interrupt is answered soon."""
+    each = seconds / batch
+    return max(1, min(64, 2 * batch, int(0.1 / each) if each > 0 else 64))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walls:
+    """Host times of one candidate, in seconds: until the call returned, and until the device was done."""
+
+    enqueue: list[float]
+    wall: list[float]
+
+
+def walls(device: Device, candidate: Candidate, *, count: int, sets: int, cold: bool = True) -> Walls:
+    """Sample the call as a user sees it, on an idle device."""
+    pairs = [device.wall(*bind(candidate, turn % sets), cold=cold) for turn in range(count)]
+    return Walls(enqueue=[pair[0] for pair in pairs], wall=[pair[1] for pair in pairs])
+
+
+def graphs(
+    device: Device,
+    candidates: Sequence[Candidate],
+    *,
+    count: int,
+    sets: int,
+    cold: bool = True,
+) -> tuple[dict[str, list[float]], dict[str, str]]:
+    """Time per run inside a CUDA graph, interleaved; and why, for those that cannot be captured."""
+    replays: dict[str, Callable[[], float]] = {}
+    refused: dict[str, str] = {}
+    for candidate in candidates:
+        if not candidate.repeatable:
+            refused[candidate.name] = "changes its inputs in place"
+            continue
+        try:
+            replays[candidate.name] = device.graph(candidate.run, sets, cold=cold)
+        except Exception as error:  # noqa: BLE001  # whatever a peer does that a graph cannot hold
+            refused[candidate.name] = one_line(error)
+    samples: dict[str, list[float]] = {name: [] for name in replays}
+    for _ in range(count):
+        for name, replay in replays.items():
+            samples[name].append(replay())
+    return samples, refused
+
+
+def one_line(error: BaseException) -> str:
+    """An error as one short line."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}"[:300]
+
+
+def named(candidates: Sequence[Candidate]) -> Mapping[str, Candidate]:
+    """Candidates by name."""
+    return {candidate.name: candidate for candidate in candidates}
