@@ -66,12 +66,12 @@ def roof_block(roofs: Mapping[str, Any]) -> Block:
 
 
 def shape_blocks(record: Mapping[str, Any]) -> list[Block]:
-    """Prediction, times and ledger of one shape."""
+    """Prediction, times and ledger of one shape; times that cannot be real stay in the JSON."""
     found = [prediction_block(record)]
     measured = record["measured"]
     if measured is None:
         return found
-    if measured.get("candidates"):
+    if measured.get("candidates") and measured["status"] != "rejected":
         found.append(times_block(measured))
     if measured.get("ledger"):
         found.append(ledger_block(measured))
@@ -84,11 +84,9 @@ def prediction_block(record: Mapping[str, Any]) -> Block:
     total = cost.get("bytes", cost.get("bytes.read", 0) + cost.get("bytes.write", 0))
     rows = [("operations", scaled(cost.get("flops"), "FLOP")), ("compulsory bytes", scaled(total, "B"))]
     if line:
-        rows.append(("floor", f"{seconds(line['floor_s'])}, bound by {line['bound']}"))
-        if line["launch_s"]:
-            rows.append(
-                ("predicted", f"{seconds(line['predicted_s'])} with {seconds(line['launch_s'])} of launching")
-            )
+        rows.append(("floor", seconds(line["floor_s"])))
+        launch = f", {seconds(line['launch_s'])} of it launch" if line["launch_s"] else ""
+        rows.append(("predicted", f"{seconds(line['predicted_s'])}, bound by {line['bound']}{launch}"))
     notes: list[str] = []
     if measured is None:
         rows.append(("measured", "nothing was measured"))

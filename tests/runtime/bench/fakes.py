@@ -1,0 +1,190 @@
+"""A GPU made of a script, and a small driver to run on it."""
+
+from __future__ import annotations
+
+import itertools
+
+import torch
+
+from opspec.runtime import bench
+from opspec.runtime.bench.measure import Bench
+from opspec.runtime.bench.sampling import Candidate, Clocks
+from opspec.runtime.bench.statistics import Policy
+
+MACHINES = {
+    "fake9": {
+        "title": "Fake 9",
+        "memory": {"bandwidth": 4.8e12},
+        "tensor": {"bf16": 989.4e12},
+        "vector": {"f32": 60e12},
+        "sfu": {"rate": 4e12},
+        "launch": {"plain": 15e-6, "graph": 0.5e-6},
+    }
+}
+ROOFS = {
+    "bandwidth_bytes_per_s": {"read": 4.7e12, "write": 4.6e12, "copy": 4.3e12, "mix21": 4.4e12},
+    "matmul_flops_per_s": {"bf16": 820e12},
+    "exp_per_s": 4.1e12,
+    "launch_s": {"host": 15e-6, "graph": 0.5e-6, "event_floor": 3.4e-6},
+    "missing": {"f8e4m3": "RuntimeError: no"},
+    "stream_bytes": 2**30,
+}
+
+
+class FakeDevice:
+    """Runs the work for real and takes its times from ``times``: what ran -> an iterator of seconds."""
+
+    def __init__(self, times, *, clocks=(), interrupt_after=None, capture=True):
+        self.times = {name: itertools.cycle(values) for name, values in times.items()}
+        self.host = 0.0
+        self.looks = list(clocks)
+        self.log = []
+        self.batches = 0
+        self.interrupt_after = interrupt_after
+        self.capture = capture
+
+    def take(self, what):
+        return next(self.times[what])
+
+    def spans(self, work, *, cold):
+        self.batches += 1
+        if self.interrupt_after is not None and self.batches > self.interrupt_after:
+            raise KeyboardInterrupt
+        found = []
+        for prepare, run in work:
+            if prepare is not None:
+                self.log.append("prepare")
+                prepare()
+            self.running = ""
+            run()
+            self.log.append(("cold" if cold else "warm", self.running))
+            seconds = self.take(self.running if cold else f"warm {self.running}")
+            self.host += seconds + 1e-3
+            found.append(seconds)
+        return found
+
+    def wall(self, prepare, run, *, cold):
+        if prepare is not None:
+            prepare()
+        run()
+        return 5e-6, self.take(self.running) + 20e-6
+
+    def graph(self, run, sets, *, cold):
+        if not self.capture:
+            raise RuntimeError("operation not permitted when stream is capturing")
+        run(0)
+        name = self.running
+        return lambda: self.take(name) * 2 / 3
+
+    def clocks(self):
+        return self.looks.pop(0) if self.looks else None
+
+    def now(self):
+        return self.host
+
+
+class FakeBench:
+    """What a session opens: a device, roofs, peers of its own."""
+
+    def __init__(self, device, driver, options, progress, *, policy=None, stream=True, peers=None):
+        self.device = device
+        self.bench = Bench(
+            device=device,
+            place="cpu",
+            free_bytes=lambda: 1 << 30,
+            synchronize=lambda: None,
+            stream=self.stream if stream else None,
+            roofs=None,
+            policy=policy or Policy(least=10, seconds=0.0, spread=0.5, budget=5.0),
+            peers=() if options.no_peers else (driver.peers if peers is None else peers),
+            warm=options.warm,
+            seed=options.seed,
+        )
+
+    def stream(self, kind, total):
+        return Candidate(name=f"stream {kind}", call=lambda _index: self.device_runs("stream")), total
+
+    def device_runs(self, what):
+        self.device.running = what
+
+    def measure_roofs(self, dtypes):
+        return ROOFS
+
+    def release(self):
+        pass
+
+
+GPU = {"name": "NVIDIA Fake9", "memory_bytes": 2**37, "driver": "1.2", "l2_bytes": 2**25}
+
+
+def opener(device, **kwargs):
+    """What ``bench.main`` takes as ``open_bench``."""
+    return lambda driver, options, progress: (FakeBench(device, driver, options, progress, **kwargs), GPU)
+
+
+def nothing(driver, options, progress):
+    """No GPU."""
+    return None, None
+
+
+def runs(device, name, function):
+    """``function``, telling the device what ran."""
+
+    def call(*arguments):
+        device.running = name
+        return function(*arguments)
+
+    return call
+
+
+def scale(x, eps):
+    """The operator: y = 2 x + eps."""
+    return x * 2 + eps
+
+
+def cost(dims, dtypes):
+    size = {"bf16": 2, "f32": 4}[dtypes["X"]]
+    points = dims["M"] * dims["N"]
+    return {
+        "flops": 2 * points,
+        "flops.vector": 2 * points,
+        "bytes.read": size * points,
+        "bytes.write": size * points,
+        "launches": 1,
+    }
+
+
+def driver(device=None, **changes):
+    """A driver of ``scale``; on a device it tells what runs."""
+    function = scale if device is None else runs(device, "ours", scale)
+    fields = {
+        "op": "scale",
+        "spec": "specs/map/scale.op",
+        "spec_hash": "a1",
+        "kernel_hash": "b2",
+        "opspec_version": "0.1.0",
+        "function": function,
+        "reference": scale,
+        "cost": cost,
+        "inputs": (
+            bench.TensorInput("x", dtype="X", extents=lambda d: (d["M"], d["N"])),
+            bench.ScalarInput("eps", 0.5),
+        ),
+        "outputs": ("y",),
+        "dtypes": {"X": ("bf16", "f32")},
+        "workloads": {
+            "small": bench.Workload({"M": 64, "N": 32}),
+            "wide": bench.Workload({"M": 8, "N": 512}),
+        },
+        "machines": MACHINES,
+    } | changes
+    return bench.Driver(**fields)
+
+
+def peer(device, name, function=scale, version="lib 1.0"):
+    return bench.Peer(name, lambda dims, dtypes: runs(device, name, function), version)
+
+
+LOOK = Clocks(sm_mhz=1980.0, memory_mhz=3201.0, power_w=300.0, temperature_c=40.0)
+CAPPED = Clocks(sm_mhz=1400.0, memory_mhz=3201.0, power_w=700.0, temperature_c=60.0, throttle=("power cap",))
+torch.manual_seed(0)

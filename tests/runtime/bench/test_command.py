@@ -1,0 +1,366 @@
+"""A driver from its command line to its result, on a scripted GPU and on none."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from opspec.runtime import bench
+from opspec.runtime.bench.peers import known_peers
+from opspec.runtime.bench.result import SCHEMA_FILE
+from opspec.runtime.bench.statistics import Policy
+from tests.runtime.bench.fakes import CAPPED, FakeDevice, driver, nothing, opener, peer, runs, scale
+
+SCHEMA = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
+OURS, STREAM = [50e-6, 50.1e-6, 50.2e-6], [45e-6]
+
+
+def run(made, tmp_path, *argv, open_bench=nothing):
+    """(exit status, validated document)."""
+    path = tmp_path / "out.json"
+    status = bench.main(made, [*argv, "--json", str(path)], open_bench=open_bench)
+    document = json.loads(path.read_text(encoding="utf-8"))
+    jsonschema.validate(document, SCHEMA)
+    assert [p.name for p in tmp_path.iterdir()] == ["out.json"]
+    return status, document
+
+
+def measure(tmp_path, device, *argv, opener_options=None, **changes):
+    made = driver(device, **changes)
+    status, document = run(
+        made, tmp_path, "--at", "small", *argv, open_bench=opener(device, **(opener_options or {}))
+    )
+    return status, document, document["results"][0]["measured"]
+
+
+def test_without_a_gpu_the_closed_form_stands_alone(tmp_path, capsys):
+    status, document = run(driver(), tmp_path, "--machine", "fake9")
+    assert status == 0
+    assert document["status"] == "not measured"
+    assert [r["measured"] for r in document["results"]] == [None, None]
+    small = document["results"][0]
+    assert small["roofline"]["floor_s"] == pytest.approx(64 * 32 * 4 / 4.8e12)
+    printed = capsys.readouterr().out
+    assert "nothing was measured" in printed
+    assert "8.192 kB" in printed
+    assert "floor" in printed
+
+
+def test_a_sound_run(tmp_path, capsys):
+    device = FakeDevice({"ours": OURS, "stream": STREAM, "lib": [100e-6]})
+    status, document, found = measure(tmp_path, device, peers=(peer(device, "lib"),))
+    assert (status, document["status"], found["status"]) == (0, "measured", "ok")
+    assert found["time_s"] == pytest.approx(50.1e-6)
+    assert found["cache"] == "cold"
+    assert len(found["candidates"][0]["events"]["samples_s"]) == found["rounds"] >= 10
+    assert all(item["passed"] for when in ("before", "after") for item in found["checks"][when])
+    assert found["share"]["kind"] == "copy"
+    assert found["share"]["share"] == pytest.approx(45 / 50.1)
+    assert found["verdicts"][0]["verdict"] == "FASTER"
+    assert found["launch_cost_s"] == pytest.approx(20e-6, abs=1e-6)
+    assert sum(row["seconds"] for row in found["ledger"]) == pytest.approx(found["time_s"])
+    assert found["ledger"][-1]["name"] == "unexplained"
+    assert document["environment"]["software"]["spec_hash"] == "a1"
+    assert "separate profiler pass" in document["environment"]["software"]["counters"]
+    printed = capsys.readouterr().out
+    for text in (
+        "where the time went",
+        "unexplained",
+        "FASTER",
+        "89.8% of a copy",
+        "cold L2",
+        "p90",
+        "Fake9",
+    ):
+        assert text in printed
+
+
+def test_inputs_are_random_differ_between_sets_and_are_described(tmp_path):
+    seen = []
+
+    def remembering(x, eps):
+        seen.append(x)
+        device.running = "ours"
+        return scale(x, eps)
+
+    device = FakeDevice({"ours": OURS, "stream": STREAM})
+    _, document = run(
+        driver(device, function=remembering),
+        tmp_path,
+        "--at",
+        "small",
+        "--seed",
+        "7",
+        open_bench=opener(device),
+    )
+    contents = {tuple(x.flatten()[:4].tolist()) for x in seen}
+    assert len(contents) == document["results"][0]["measured"]["sets"] == 3
+    (tensor,) = document["results"][0]["tensors"]
+    assert tensor == {
+        "name": "x",
+        "dtype": "bf16",
+        "shape": [64, 32],
+        "strides": [32, 1],
+        "kind": "normal",
+        "inout": False,
+    }
+
+
+def test_a_time_under_the_floor_is_rejected_and_not_reported(tmp_path, capsys):
+    device = FakeDevice({"ours": [1e-10], "stream": STREAM})
+    status, document, found = measure(
+        tmp_path, device, opener_options={"policy": Policy(least=10, seconds=0)}
+    )
+    assert (status, document["status"], found["status"]) == (1, "failed", "rejected")
+    assert "under the floor" in found["reason"]
+    assert "verdicts" not in found
+    assert "rates" not in found
+    printed = capsys.readouterr().out
+    assert "REJECTED" in printed
+    assert "p90" not in printed
+    assert "bandwidth" not in printed
+
+
+def test_an_8192_cubed_product_cannot_be_done_in_a_microsecond(tmp_path):
+    flops = 2 * 8192**3
+
+    def cost(dims, dtypes):
+        return {
+            "flops": flops,
+            "flops.tensor": flops,
+            "bytes.read": 2 * 2 * 8192**2,
+            "bytes.write": 2 * 8192**2,
+        }
+
+    device = FakeDevice({"ours": [1111e-6], "stream": STREAM})
+    status, document, found = measure(tmp_path, device, cost=cost, contraction="X")
+    line = document["results"][0]["roofline"]
+    assert line["floor_s"] == pytest.approx(1111.29e-6, rel=1e-5)
+    assert line["bound"] == "tensor"
+    assert (status, found["status"]) == (1, "rejected")
+
+
+def test_wrong_output_is_not_timed(tmp_path):
+    device = FakeDevice({})
+    status, _, found = measure(tmp_path, device, function=runs(device, "ours", lambda x, eps: x * 2))
+    assert (status, found["status"]) == (1, "incorrect")
+    assert "outside the tolerance" in found["reason"]
+    assert device.batches == 0
+    assert "time_s" not in found
+
+
+def test_output_that_goes_wrong_while_timed_is_not_reported(tmp_path):
+    calls = []
+
+    def decaying(x, eps):
+        calls.append(1)
+        device.running = "ours"
+        return scale(x, eps) * (1 if len(calls) < 5 else 1.5)
+
+    device = FakeDevice({"ours": OURS, "stream": STREAM})
+    status, _, found = measure(tmp_path, device, function=decaying)
+    assert (status, found["status"]) == (1, "incorrect")
+    assert found["reason"].startswith("after timing")
+    assert found["checks"]["before"][0]["passed"]
+
+
+def test_a_failing_operator_is_a_result_that_says_how(tmp_path):
+    def broken(x, eps):
+        raise RuntimeError("out of resource: shared memory")
+
+    status, _, found = measure(tmp_path, FakeDevice({}), function=broken)
+    assert (status, found["status"]) == (1, "error")
+    assert "shared memory" in found["reason"]
+
+
+def test_drift_is_flagged_and_clocks_are_recorded(tmp_path, capsys):
+    slowing = [50e-6 * (1 + 0.002 * i) for i in range(400)]
+    device = FakeDevice({"ours": slowing, "stream": STREAM}, clocks=[CAPPED] * 50)
+    policy = Policy(least=95, seconds=0, spread=1.0)
+    _, _, found = measure(tmp_path, device, opener_options={"policy": policy, "stream": False})
+    assert found["drifted"]
+    assert found["drift"] < -0.1
+    assert found["clocks"][0]["sm_mhz"] == 1400
+    assert found["throttled_rounds"] == found["rounds"]
+    printed = capsys.readouterr().out
+    assert "drifted" in printed
+    assert "throttled" in printed
+
+
+def test_the_baseline_is_the_fastest_correct_peer_with_its_version(tmp_path):
+    names = {"eager f32": 8.0e-3, "library": 2.0e-3, "compiled": 2.5e-3, "cheat": 0.5e-3}
+    device = FakeDevice({"ours": [1.6e-3], "stream": STREAM, **{name: [t] for name, t in names.items()}})
+    peers = [peer(device, name, version=f"{name} 9") for name in list(names)[:3]]
+    peers.append(peer(device, "cheat", function=lambda x, eps: x))
+    _, _, found = measure(tmp_path, device, peers=tuple(peers))
+    base = found["baseline"]
+    assert (base["peer"], base["version"]) == ("library", "library 9")
+    assert base["speedup"] == pytest.approx(1.25)
+    rows = {row["name"]: row for row in found["candidates"]}
+    assert rows["cheat"]["status"] == "wrong"
+    assert rows["cheat"]["events"] is None
+
+
+def test_a_peer_that_fails_is_a_row_that_says_so(tmp_path, capsys):
+    def impossible(dims, dtypes):
+        raise ModuleNotFoundError("No module named 'vendor'")
+
+    device = FakeDevice({"ours": OURS, "stream": STREAM})
+    status, _, found = measure(tmp_path, device, peers=(bench.Peer("vendor", impossible),))
+    assert status == 0
+    assert found["baseline"] is None
+    row = next(row for row in found["candidates"] if row["name"] == "vendor")
+    assert row["status"] == "failed"
+    assert "No module named 'vendor'" in row["reason"]
+    assert "vendor: failed" in capsys.readouterr().out
+
+
+def test_a_peer_under_the_floor_is_no_baseline(tmp_path):
+    device = FakeDevice({"ours": OURS, "stream": STREAM, "liar": [1e-10], "lib": [60e-6]})
+    _, _, found = measure(tmp_path, device, peers=(peer(device, "liar"), peer(device, "lib")))
+    assert found["baseline"]["peer"] == "lib"
+    assert next(row for row in found["candidates"] if row["name"] == "liar")["status"] == "rejected"
+
+
+def test_short_kernels_are_timed_in_graphs_too(tmp_path):
+    device = FakeDevice({"ours": [9e-6], "stream": [8e-6]})
+    _, _, found = measure(tmp_path, device)
+    assert found["method"] == "graph"
+    assert found["time_s"] == pytest.approx(6e-6)
+    assert found["candidates"][0]["events"]["median_s"] == pytest.approx(9e-6)
+    assert found["share"]["share"] == pytest.approx(8 / 9)
+
+
+def test_a_short_kernel_that_no_graph_holds_stays_with_events(tmp_path):
+    device = FakeDevice({"ours": [9e-6], "stream": [8e-6]}, capture=False)
+    _, _, found = measure(tmp_path, device)
+    assert found["method"] == "events"
+    assert "capturing" in found["candidates"][0]["graph_refused"]
+
+
+def test_warm_comes_after_cold_and_is_labelled(tmp_path, capsys):
+    device = FakeDevice({"ours": OURS, "stream": STREAM, "warm ours": [1e-10]})
+    status, _, found = measure(tmp_path, device, "--warm")
+    kinds = [entry[0] for entry in device.log if entry != "prepare"]
+    assert kinds == sorted(kinds)
+    assert (status, found["warm"]["cache"]) == (0, "warm")
+    assert found["time_s"] == pytest.approx(50.1e-6)
+    assert "not to be read as memory bandwidth" in capsys.readouterr().out
+
+
+def test_an_interrupt_keeps_what_was_measured(tmp_path):
+    device = FakeDevice({"ours": [50e-6, 60e-6], "stream": STREAM}, interrupt_after=9)
+    policy = Policy(least=10000, seconds=0)
+    status, document, found = measure(tmp_path, device, opener_options={"policy": policy})
+    assert (status, document["status"], found["status"]) == (130, "interrupted", "interrupted")
+    assert found["stopped"] == "interrupted"
+    assert len(found["candidates"][0]["events"]["samples_s"]) == found["rounds"] > 0
+
+
+def test_in_place_tensors_are_checked_and_restored(tmp_path):
+    def add_in_place(x, cache):
+        device.running = "ours"
+        cache += x
+
+    device = FakeDevice({"ours": OURS, "stream": STREAM})
+    inputs = tuple(
+        bench.TensorInput(name, dtype="X", extents=lambda d: (d["M"], d["N"]), inout=name == "cache")
+        for name in ("x", "cache")
+    )
+    status, _, found = measure(
+        tmp_path,
+        device,
+        function=add_in_place,
+        reference=lambda x, cache: cache + x,
+        inputs=inputs,
+        outputs=(),
+    )
+    assert (status, found["status"]) == (0, "ok")
+    assert [item["name"] for item in found["checks"]["after"]] == ["cache"]
+    assert "prepare" in device.log
+
+
+def test_a_distribution_reports_each_shape_the_mean_and_the_worst(tmp_path, capsys):
+    shapes = ((0.25, {"M": 8, "N": 64}), (0.75, {"M": 64, "N": 64}))
+    times = {8: 40e-6, 64: 80e-6}
+
+    def sized(x, eps):
+        device.running = f"ours {x.shape[0]}"
+        return scale(x, eps)
+
+    device = FakeDevice({**{f"ours {m}": [t] for m, t in times.items()}, "stream": STREAM})
+    made = driver(device, function=sized, workloads={"mixed": bench.Distribution(shapes)})
+    status, document = run(made, tmp_path, open_bench=opener(device, stream=False))
+    # Samples are filed under the candidate's name; the fake tells them apart by shape.
+    (found,) = document["distributions"]
+    assert status == 0
+    assert found["mean_s"] == pytest.approx(0.25 * 40e-6 + 0.75 * 80e-6)
+    assert found["worst_dims"] == {"M": 8, "N": 64}
+    assert "weighted mean" in capsys.readouterr().out
+
+
+def test_set_and_dtype_change_the_shape(tmp_path):
+    _, document = run(driver(), tmp_path, "--at", "small", "--set", "M=3,N=5", "--dtype", "X=f32")
+    (record,) = document["results"]
+    assert record["dims"] == {"M": 3, "N": 5}
+    assert record["cost"]["bytes.read"] == 60
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--at", "huge"], "no workload `huge`; there are: small, wide"),
+        (["--set", "K=1"], "no dim `K`; there are: M, N"),
+        (["--set", "M=-1"], "non-negative"),
+        (["--set", "M"], "not NAME=VALUE"),
+        (["--dtype", "X=f8"], "`X` may be bf16, f32"),
+        (["--dtype", "Y=f32"], "no dtype parameter `Y`"),
+        (["--machine", "nonesuch"], "no machine `nonesuch`"),
+    ],
+)
+def test_bad_usage_is_exit_2_and_names_what_there_is(argv, said, capsys):
+    assert bench.main(driver(), argv, open_bench=nothing) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_list(capsys):
+    assert bench.main(driver(), ["--list"]) == 0
+    assert capsys.readouterr().out == (
+        "scale of specs/map/scale.op\n  small  M = 64, N = 32\n  wide  M = 8, N = 512\n  --dtype X=bf16|f32\n"
+    )
+
+
+def test_json_to_standard_output(capsys):
+    assert bench.main(driver(), ["--json", "-"], open_bench=nothing) == 0
+    jsonschema.validate(json.loads(capsys.readouterr().out), SCHEMA)
+
+
+def test_fallback_is_carried_into_the_row(tmp_path, capsys):
+    device = FakeDevice({"ours": OURS, "stream": STREAM})
+    _, _, found = measure(tmp_path, device, fallback="sort is not emitted")
+    assert found["fallback"] == "sort is not emitted"
+    assert "fallback: sort is not emitted" in capsys.readouterr().out
+
+
+def test_the_machine_is_found_by_the_name_of_the_card(tmp_path):
+    device = FakeDevice({"ours": OURS, "stream": STREAM})
+    _, document, _ = measure(tmp_path, device)
+    assert document["machine"]["name"] == "fake9"
+    assert "by the card's name" in document["machine"]["source"]
+
+
+def test_the_reference_itself_is_a_peer_eager_and_compiled():
+    names = [item.name for item in known_peers(driver(), autotune=True)]
+    assert names == ["torch eager", "torch.compile", "torch.compile max-autotune"]
+
+
+def test_importing_the_library_brings_in_neither_torch_nor_triton():
+    code = "import sys; from opspec.runtime import bench; print(sorted({'torch', 'triton', 'sympy'} & set(sys.modules)))"
+    root = Path(__file__).resolve().parents[3]
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
