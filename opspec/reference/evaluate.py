@@ -10,45 +10,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opspec.ir.dtypes import F32, DType, DTypeParam, Storage, compute_dtype
-from opspec.ir.integers import Int
+from opspec.ir.dtypes import F32, DType, DTypeParam, Storage
 from opspec.ir.program import Boundary, Define, Kernel, Op, Tensor
 from opspec.ir.values import (
-    Binary,
-    Cast,
-    Compare,
-    Extent,
-    Literal,
     Read,
     Reduce,
-    Scalar,
     Scan,
-    Select,
-    Unary,
-    Value,
     walk,
 )
 from opspec.reference import pointwise
 from opspec.reference.bounded import Bounded, known
 from opspec.reference.boxes import Axis, Box, Field, enclose
-from opspec.reference.casts import cast, entering, stored, written
+from opspec.reference.casts import entering, stored, written
 from opspec.reference.combine import counted, reduce, scan
 from opspec.reference.contract import contract, factors, is_raw
 from opspec.reference.extents import extent, over
+from opspec.reference.precise import precise_names
 from opspec.reference.rounding import Array, round_float
 from opspec.reference.tensors import decode, storage_of
+from opspec.reference.values import Number, Values
 
 if TYPE_CHECKING:
     import torch
 
 LIMIT = 1 << 21
 """Points of a box above which a statement is evaluated in parts."""
-
-Number = float | int | bool
 
 
 class EmptyDomain(ValueError):
@@ -65,6 +55,11 @@ class Result:
 
     value: Array
     error: Array
+
+    @property
+    def decided(self) -> float:
+        """The share of elements about which the op says something; 1 for an empty tensor."""
+        return float(np.isfinite(self.error).mean()) if self.value.size else 1.0
 
 
 def evaluate(
@@ -109,49 +104,7 @@ def bound_dtypes(
     return chosen
 
 
-def precise_names(op: Op) -> frozenset[str]:
-    """Statements whose value reaches a floor, a comparison or an integer (rule 12)."""
-    found: set[str] = set()
-
-    def visit(value: Value, strict: bool) -> None:
-        match value:
-            case Literal() | Extent() | Scalar():
-                return
-            case Read(name=name, otherwise=otherwise):
-                if strict:
-                    found.add(name)
-                if otherwise is not None:
-                    visit(otherwise, strict)
-            case Unary(op=op_, x=x):
-                visit(x, strict or op_ in ("floor", "ceil", "round"))
-            case Binary(op=op_, a=a, b=b):
-                inner = strict or op_ in ("floordiv", "mod")
-                visit(a, inner)
-                visit(b, inner)
-            case Compare(a=a, b=b):
-                visit(a, True)
-                visit(b, True)
-            case Select(condition=c, a=a, b=b):
-                visit(c, strict)
-                visit(a, strict)
-                visit(b, strict)
-            case Cast(x=x):
-                visit(x, strict or compute_dtype(value.to) != F32)
-            case Reduce(body=body, empty=empty):
-                visit(body, strict or value.monoid in ("argmax", "argmin"))
-                if empty is not None:
-                    visit(empty, strict)
-            case Scan(body=body):
-                visit(body, strict)
-            case _:
-                assert_never(value)
-
-    for define in reversed(op.defines):
-        visit(define.value, define.name in found)
-    return frozenset(found)
-
-
-class _Evaluation:
+class _Evaluation(Values):
     """The state of one run: tensors as they stand, statements as they are known here."""
 
     def __init__(
@@ -162,18 +115,16 @@ class _Evaluation:
         scalars: Mapping[str, Number],
         dtypes: Mapping[str, DType],
     ) -> None:
-        self.op, self.group, self.dtypes = op, group, dtypes
-        self.dims = dims | {name: extent(value, dims) for name, value in op.derived}
-        self.scalars = {s.name: _scalar(s.dtype, scalars.get(s.name, s.default), s.name) for s in op.scalars}
+        super().__init__(
+            dims | {name: extent(value, dims) for name, value in op.derived},
+            {s.name: _scalar(s.dtype, scalars.get(s.name, s.default), s.name) for s in op.scalars},
+            dtypes,
+        )
+        self.op, self.group = op, group
         self.precise = precise_names(op)
-        self.tensors: dict[str, Field] = {}
-        self.defines: dict[str, Field] = {}
         self.outcome: dict[str, tuple[Array, Array]] = {}
 
     # inputs and outputs ---------------------------------------------------
-    def dtype(self, storage: Storage) -> DType:
-        return self.dtypes[storage.name] if isinstance(storage, DTypeParam) else storage
-
     def shape(self, tensor: Tensor) -> tuple[int, ...]:
         return tuple(extent(e, self.dims) for e in tensor.extents)
 
@@ -307,82 +258,6 @@ class _Evaluation:
             target[places] = np.broadcast_to(source, box.shape)[inside] if places else source
         self.tensors[tensor.name] = Field(Bounded(state[0], state[1]), (0,) * len(shape))
 
-    # values -----------------------------------------------------------------
-    def lookup(self, name: str, positions: tuple[Array, ...]) -> Array:
-        """Integers of a tensor or statement inside an index expression."""
-        data, _ = self.gather(name, positions)
-        return data.value.astype(np.int64)
-
-    def gather(self, name: str, positions: tuple[Array, ...]) -> tuple[Bounded, Array]:
-        """Elements at ``positions`` (clipped where outside), and where they were inside."""
-        field = self.defines.get(name) or self.tensors[name]
-        value = field.data.value
-        inside: Array = np.ones((), dtype=bool)
-        clipped = []
-        for position, start, n in zip(positions, field.origin, value.shape, strict=True):
-            local = position - start
-            inside = inside & (local >= 0) & (local < n)
-            clipped.append(np.clip(local, 0, max(n - 1, 0)))
-        if value.size == 0:
-            shape = np.broadcast_shapes(*(p.shape for p in positions))
-            return known(np.zeros(shape, dtype=value.dtype)), np.zeros(shape, dtype=bool)
-        at = tuple(clipped)
-        if field.mask is not None:
-            inside = inside & field.mask[at]
-        error, terms = field.data.error, field.data.terms
-        return Bounded(
-            np.asarray(value[at]),
-            np.asarray(error[at]) if error.ndim else error,
-            None if terms is None else np.asarray(terms[at]),
-        ), inside
-
-    def value(self, value: Value, indices: Mapping[str, Array], strict: bool) -> Bounded:
-        """A pointwise value over a box. ``strict``: a floor, comparison or integer follows."""
-        match value:
-            case Literal(value=number, dtype=dtype):
-                return known(np.asarray(_constant(dtype, number)))
-            case Extent(value=integer):
-                return known(over(integer, self.dims, indices, self.lookup))
-            case Scalar(name=name):
-                return known(np.asarray(self.scalars[name]))
-            case Read(name=name, indices=at, otherwise=otherwise):
-                return self.read(name, at, otherwise, indices, strict)
-            case Unary(op=op, x=x):
-                strict_x = strict or op in ("floor", "ceil", "round")
-                return pointwise.unary(op, self.value(x, indices, strict_x), precise=strict)
-            case Binary(op=op, a=a, b=b):
-                inner = strict or op in ("floordiv", "mod")
-                left, right = self.value(a, indices, inner), self.value(b, indices, inner)
-                return pointwise.binary(op, left, right, precise=strict)
-            case Compare(op=op, a=a, b=b):
-                return pointwise.compare(op, self.value(a, indices, True), self.value(b, indices, True))
-            case Select(condition=condition, a=a, b=b):
-                decided = self.value(condition, indices, strict)
-                return pointwise.select(
-                    decided, self.value(a, indices, strict), self.value(b, indices, strict)
-                )
-            case Cast(x=x, to=to, mode=mode):
-                target = self.dtype(to)
-                return cast(self.value(x, indices, strict or target.kind != "float"), target, mode)
-            case Reduce() | Scan():
-                raise ValueError("a reduction below the root of a statement")
-            case _:
-                assert_never(value)
-
-    def read(
-        self,
-        name: str,
-        at: tuple[Int, ...],
-        otherwise: Value | None,
-        indices: Mapping[str, Array],
-        strict: bool,
-    ) -> Bounded:
-        positions = tuple(over(i, self.dims, indices, self.lookup) for i in at)
-        data, inside = self.gather(name, positions)
-        if otherwise is None:
-            return data
-        return pointwise.select(known(inside.astype(np.int64)), data, self.value(otherwise, indices, strict))
-
     def reduce(self, define: Define, value: Reduce, box: Box, whole: Box, strict: bool) -> Bounded:
         indices = whole.indices()
         axes = tuple(range(len(box.axes), len(whole.axes)))
@@ -418,12 +293,6 @@ class _Evaluation:
         return pointwise.select(
             known(nothing.astype(np.int64)), self.value(value.empty, box.indices(), strict), result
         )
-
-
-def _constant(dtype: DType, number: Number) -> Array:
-    if dtype.kind == "float":
-        return round_float("f32", np.asarray(float(number)))
-    return np.asarray(int(number), dtype=np.int64)
 
 
 def _scalar(dtype: DType, number: Number | None, name: str) -> Array:

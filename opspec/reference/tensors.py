@@ -68,7 +68,8 @@ def decode(tensor: torch.Tensor | Array, dtype: DType, shape: tuple[int, ...] | 
 def unpack(packed: Array, shape: tuple[int, ...]) -> Array:
     """Two signed nibbles a byte, low first, to int64 of ``shape``."""
     octets = packed.astype(np.int64) & 0xFF
-    nibbles = np.stack([octets & 15, octets >> 4], axis=-1).reshape(*packed.shape[:-1], -1)
+    nibbles = np.stack([octets & 15, octets >> 4], axis=-1)
+    nibbles = nibbles.reshape(*packed.shape[:-1], 2 * packed.shape[-1])
     return np.where(nibbles > 7, nibbles - 16, nibbles)[..., : shape[-1]]
 
 

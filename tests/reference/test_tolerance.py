@@ -221,6 +221,19 @@ def test_what_compare_reports():
     assert compare(Result(np.zeros((0, 3)), np.zeros((0, 3))), np.zeros((0, 3)), F32) is None
 
 
+def test_what_is_not_decided_is_counted():
+    """Two squares beyond f32 that cancel: f32 gives NaN, float64 gives 0; neither is required."""
+    square = apply("mul", read("x", "n"), read("x", "n"))
+    example = op(
+        [tensor("x", F32, "N"), tensor("y", F32, "N", role="out")],
+        [define("y", [over("n", "N")], apply("sub", square, square), to="y")],
+        dims="N",
+    )
+    got = evaluate(example, {"x": np.array([1e30, 2.0])}, {}, {"N": 2})["y"]
+    assert got.decided == 0.5
+    assert compare(got, np.array([NAN, 0.0]), F32) is None
+
+
 def test_unit_extents_and_scale_of_dims():
     scaled = op(
         [tensor("x", F32, "N"), tensor("y", F32, "N", role="out")],
