@@ -43,10 +43,11 @@ def conclude(bench: Bench, driver: Driver, run: Run, record: dict[str, Any], cas
     measured = record["measured"]
     measured.pop("samples", None)
     floor = record["roofline"]["floor_s"] if record["roofline"] else None
+    limit = record["roofline"]["limit_s"] if record["roofline"] else None
     method, headline = choose_method(run)
-    rows = candidate_rows(run, headline, floor)
+    rows = candidate_rows(run, headline, limit)
     ours = summarise(headline["ours"])
-    why_not = reject(ours.median, floor, cold=True)
+    why_not = reject(ours.median, limit)
     measured.update(
         status="rejected" if why_not else "ok",
         reason=why_not,
@@ -78,7 +79,7 @@ def choose_method(run: Run) -> tuple[str, Mapping[str, Sequence[float]]]:
 
 
 def candidate_rows(
-    run: Run, headline: Mapping[str, Sequence[float]], floor: float | None
+    run: Run, headline: Mapping[str, Sequence[float]], limit: float | None
 ) -> list[dict[str, Any]]:
     """One row for each candidate and for each peer that came to nothing."""
     rows = [candidate_row(run, "ours", "ours")]
@@ -95,7 +96,7 @@ def candidate_rows(
         )
         samples = headline.get(peer.name)
         if peer.status == "ready" and samples:
-            why_not = reject(summarise(samples).median, floor, cold=True)
+            why_not = reject(summarise(samples).median, limit)
             if why_not:
                 row.update(status="rejected", reason=why_not)
         rows.append(row)

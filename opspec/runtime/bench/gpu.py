@@ -134,9 +134,9 @@ class Cuda:
         torch.cuda.synchronize()
         return float(start.elapsed_time(end)) * 1e-3
 
-    def clocks(self) -> Clocks | None:
+    def clocks(self, *, wait: bool = False) -> Clocks | None:
         """The newest look at the card, once."""
-        return self.monitor.take()
+        return self.monitor.take(wait=wait)
 
     def now(self) -> float:
         """Host seconds."""

@@ -71,10 +71,18 @@ def read_machine(name: str, data: Mapping[str, Any]) -> Machine:
         bandwidth=bandwidth,
         tensor={dtype: rate for dtype, rate in tensor.items() if rate},
         vector=number(data, "vector", "f32"),
-        sfu=number(data, "sfu", "rate"),
+        sfu=special_rate(data),
         launch=number(data, "launch", "plain"),
         launch_graph=number(data, "launch", "graph"),
     )
+
+
+def special_rate(data: Mapping[str, Any]) -> float | None:
+    """Special functions per second: so many a clock and multiprocessor."""
+    per_clock, count, clock = (
+        number(data, *path) for path in (("sfu", "per_clock_sm"), ("sm", "count"), ("clock", "boost"))
+    )
+    return per_clock * count * clock if per_clock and count and clock else None
 
 
 def number(data: Mapping[str, Any], *path: str) -> float | None:

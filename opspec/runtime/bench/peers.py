@@ -36,7 +36,6 @@ def known_peers(driver: Driver, *, autotune: bool) -> tuple[Peer, ...]:
     version = f"torch {torch.__version__}"
 
     def compiled(mode: str | None) -> Callable[..., Any]:
-        torch.compiler.reset()
         return torch.compile(driver.reference, dynamic=False, mode=mode)  # type: ignore[no-any-return,unused-ignore]
 
     peers = [
@@ -62,6 +61,7 @@ def prepare_peers(
 ) -> list[PeerRow]:
     """Make, run once and check each peer on the first set of inputs."""
     rows: list[PeerRow] = []
+    torch.compiler.reset()  # once per shape: what is compiled next stays in use until the shape is done
     for peer in peers:
         progress(f"preparing {peer.name}")
         start = time.perf_counter()

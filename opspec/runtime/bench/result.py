@@ -52,6 +52,7 @@ def new_record(driver: Driver, case: Case, machine: Machine | None, seed: int) -
         else {
             "terms_s": line.terms,
             "floor_s": line.floor,
+            "limit_s": line.limit,
             "launch_s": line.launch,
             "predicted_s": line.predicted,
             "bound": line.bound,

@@ -1,6 +1,8 @@
 """Floor, prediction and ledger: what the closed form and the card say about a time.
 
-All in SI units: seconds, bytes, operations. The floor holds only for cold runs; nothing real lies under it.
+All in SI units: seconds, bytes, operations. Costs are those of the spec before any rewrite, so vector and
+special-function work may shrink on its way to the card: they predict, but only compulsory bytes and matrix
+work give the limit under which nothing real lies.
 """
 
 from __future__ import annotations
@@ -27,10 +29,14 @@ class Machine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roofline:
-    """Seconds by resource, the floor (their maximum), the prediction (plus launches) and what binds it."""
+    """Seconds by resource, the floor (their maximum), the prediction (plus launches) and what binds it.
+
+    ``limit`` is the part of the floor that no rewrite and no clock can beat: memory and matrix work.
+    """
 
     terms: dict[str, float]
     floor: float
+    limit: float
     launch: float
     predicted: float
     bound: str
@@ -50,10 +56,13 @@ def roofline(cost: Mapping[str, float], machine: Machine, contraction: str) -> R
     terms = {"memory": moved(cost) / machine.bandwidth}
     matrix, vector = cost.get("flops.tensor", 0.0), cost.get("flops.vector", 0.0)
     peak = machine.tensor.get(contraction)
-    if peak is None and contraction == "f32":
+    limit = terms["memory"]
+    if matrix and peak is None and contraction == "f32" and machine.vector:
+        limit = max(limit, matrix / machine.vector)
         vector, matrix = vector + matrix, 0.0
     if matrix and peak:
         terms["tensor"] = matrix / peak
+        limit = max(limit, terms["tensor"])
     if vector and machine.vector:
         terms["vector"] = vector / machine.vector
     if cost.get("flops.sfu") and machine.sfu:
@@ -61,7 +70,9 @@ def roofline(cost: Mapping[str, float], machine: Machine, contraction: str) -> R
     floor = max(terms.values())
     launch = cost.get("launches", 1) * (machine.launch or 0.0)
     bound = max({**terms, "launch": launch}.items(), key=lambda item: item[1])[0]
-    return Roofline(terms=terms, floor=floor, launch=launch, predicted=floor + launch, bound=bound)
+    return Roofline(
+        terms=terms, floor=floor, limit=limit, launch=launch, predicted=floor + launch, bound=bound
+    )
 
 
 def stream_kind(cost: Mapping[str, float]) -> str:
@@ -142,11 +153,11 @@ def rates(cost: Mapping[str, float], seconds: float) -> dict[str, float]:
     return found
 
 
-def reject(seconds: float, floor: float | None, *, cold: bool) -> str:
-    """Why a time cannot be real; empty when it can. A warm run may beat the memory term, a cold one never."""
-    if floor is None or not cold or seconds >= floor:
+def reject(seconds: float, limit: float | None) -> str:
+    """Why the time of a cold run cannot be real; empty when it can. (A warm one may beat the memory term.)"""
+    if limit is None or seconds >= limit:
         return ""
     return (
-        f"{seconds:.4g} s is under the floor of {floor:.4g} s: the compulsory bytes or operations cannot be done "
+        f"{seconds:.4g} s is under the floor of {limit:.4g} s: the compulsory bytes or operations cannot be done "
         "in that time at datasheet peaks, so the run did not do the work, was not waited for, or the bound is wrong"
     )

@@ -143,7 +143,7 @@ def exp_rate(device: Cuda, count: int) -> float:
     values = torch.rand(programs * block, device="cuda")
 
     def call() -> None:
-        streams.exp_kernel[(programs,)](values, repeats, BLOCK=block, num_warps=8)
+        streams.exp_kernel[(programs,)](values, REPEATS=repeats, BLOCK=block, num_warps=8)
 
     return float(programs * block * repeats) / median_span(device, call, count)
 

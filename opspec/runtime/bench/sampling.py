@@ -66,8 +66,8 @@ class Device(Protocol):
         """Capture ``run`` in a CUDA graph; each call of the result gives the device time of one run."""
         ...
 
-    def clocks(self) -> Clocks | None:
-        """A look at clocks and throttle reasons, if it is time for one; None otherwise."""
+    def clocks(self, *, wait: bool = False) -> Clocks | None:
+        """A look at clocks and throttle reasons, if there is a new one; ``wait`` for one that has begun."""
         ...
 
     def now(self) -> float:
@@ -117,22 +117,24 @@ def interleave(
         for candidate, seconds in zip(order, times, strict=True):
             into.samples[candidate.name].append(seconds)
         rounds += batch
-        look = device.clocks()
-        if look is not None:
-            into.clocks.append(look)
+        note_clocks(device.clocks(), into)
         into.throttled.extend([bool(into.clocks and into.clocks[-1].throttle)] * batch)
         into.elapsed = device.now() - start
         lacking = {c.name: unreached(policy, into.samples[c.name], into.elapsed) for c in candidates}
         into.unreached = {name: text for name, text in lacking.items() if text}
         keep()
         progress(f"{rounds} rounds of {len(candidates)}, {into.elapsed:.1f} s")
-        if not into.unreached:
-            into.stopped = "noise"
-            return
-        if into.elapsed >= policy.budget:
-            into.stopped = "budget"
+        if not into.unreached or into.elapsed >= policy.budget:
+            into.stopped = "budget" if into.unreached else "noise"
+            note_clocks(device.clocks(wait=True), into)
             return
         batch = next_batch(batch, device.now() - before)
+
+
+def note_clocks(look: Clocks | None, into: Sampling) -> None:
+    """Add a look at the card, if there was one."""
+    if look is not None:
+        into.clocks.append(look)
 
 
 def schedule(

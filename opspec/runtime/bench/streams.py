@@ -46,10 +46,10 @@ def mix_kernel(first, second, target, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def exp_kernel(values, repeats, BLOCK: tl.constexpr):
+def exp_kernel(values, REPEATS: tl.constexpr, BLOCK: tl.constexpr):
     """A chain of base-2 exponentials on each element, held in (0, 1) by the sign."""
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(values + place)
-    for _ in range(repeats):
+    for _ in range(REPEATS):
         x = tl.exp2(-x)
     tl.store(values + place, x)

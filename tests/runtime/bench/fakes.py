@@ -17,7 +17,9 @@ MACHINES = {
         "memory": {"bandwidth": 4.8e12},
         "tensor": {"bf16": 989.4e12},
         "vector": {"f32": 60e12},
-        "sfu": {"rate": 4e12},
+        "sfu": {"per_clock_sm": 16},
+        "sm": {"count": 132},
+        "clock": {"boost": {"value": 1830e6}},
         "launch": {"plain": 15e-6, "graph": 0.5e-6},
     }
 }
@@ -76,7 +78,7 @@ class FakeDevice:
         name = self.running
         return lambda: self.take(name) * 2 / 3
 
-    def clocks(self):
+    def clocks(self, *, wait=False):
         return self.looks.pop(0) if self.looks else None
 
     def now(self):

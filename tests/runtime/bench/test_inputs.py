@@ -1,0 +1,92 @@
+"""Random inputs of each kind, packed types, sets and their description."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from opspec.runtime import bench
+from opspec.runtime.bench.inputs import TORCH_DTYPES, count_sets, draw, make_set, unpack, widen
+from opspec.runtime.bench.model import cases
+from tests.runtime.bench.fakes import driver
+
+CASE = cases(driver(), "small")[0]
+
+
+def one(kind="normal", dtype="f32", shape=(1000,), below=None, **options):
+    item = bench.TensorInput(
+        "x", dtype, lambda d: shape, kind=kind, below=None if below is None else lambda d: below, **options
+    )
+    return draw(item, CASE, torch.Generator().manual_seed(1), "cpu")
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16", "f16", "f8e4m3", "f8e5m2"])
+def test_normal_values_of_every_float_type_are_neither_constant_nor_broken(dtype):
+    x = one(dtype=dtype)
+    assert x.dtype == TORCH_DTYPES[dtype]
+    wide = x.float()
+    assert wide.isfinite().all()
+    assert 0.8 < wide.std() < 1.2
+
+
+def test_uniform_positive_and_scaled_values():
+    assert 0 <= one("uniform").min() <= one("uniform").max() < 1
+    assert one("positive").min() >= 0.1
+    assert one(scale=100.0).abs().max() > 100
+
+
+def test_indices_lengths_offsets_and_distinct_values_keep_their_bounds():
+    assert one("index", "i64", below=7).unique().tolist() == list(range(7))
+    assert one("lengths", "i32", below=7).unique().tolist() == list(range(1, 8))
+    offsets = one("offsets", "i32", shape=(9,), below=100)
+    assert (offsets[0], offsets[-1], len(offsets)) == (0, 100, 9)
+    assert (offsets.diff() >= 0).all()
+    assert len(one("distinct", "i32", shape=(50,), below=60).unique()) == 50
+
+
+def test_what_cannot_be_drawn_says_so():
+    with pytest.raises(ValueError, match="50 distinct values below 40"):
+        one("distinct", "i32", shape=(50,), below=40)
+    with pytest.raises(ValueError, match="needs `below`"):
+        one("index", "i64")
+
+
+@pytest.mark.parametrize("dtype", ["i8", "i4", "f8e4m3", "f8e5m2"])
+def test_codes_cover_the_type_and_are_finite(dtype):
+    x = one("codes", dtype, shape=(4096,))
+    values = unpack(x, (4096,)) if dtype == "i4" else x.float()
+    assert values.float().isfinite().all()
+    assert values.float().min() < -6
+    assert values.float().max() > 6
+
+
+def test_packed_codes_are_low_nibble_first_and_signed():
+    assert unpack(torch.tensor([0x8F, 0x70], dtype=torch.uint8), (3,)).tolist() == [-1, -8, 0]
+    assert one("codes", "i4", shape=(2, 5)).shape == (2, 3)
+
+
+def test_the_reference_sees_float64_and_unpacked_codes():
+    made = driver(
+        inputs=(
+            bench.TensorInput("w", "i4", lambda d: (2, 5), kind="codes"),
+            bench.TensorInput("x", "X", lambda d: (2, 5)),
+            bench.TensorInput("n", "i32", lambda d: (3,), kind="index", below=lambda d: 5),
+            bench.ScalarInput("eps", 0.5),
+        )
+    )
+    wide = widen(made, CASE, make_set(made, CASE, seed=0, device="cpu").arguments)
+    assert [getattr(v, "dtype", v) for v in wide] == [torch.int32, torch.float64, torch.int32, 0.5]
+    assert wide[0].shape == (2, 5)
+
+
+def test_sets_differ_by_seed_and_repeat_with_it():
+    a, b, again = (make_set(driver(), CASE, seed=s, device="cpu").arguments[0] for s in (0, 1, 0))
+    assert not torch.equal(a, b)
+    assert torch.equal(a, again)
+
+
+def test_as_many_sets_as_fit():
+    assert count_sets(10, 1000) == 3
+    assert count_sets(100, 1000) == 2
+    assert count_sets(10000, 1000) == 1
+    assert count_sets(0, 0) == 3
