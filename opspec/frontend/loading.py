@@ -1,0 +1,230 @@
+"""Files → checked modules: imports, the prelude, and everything at the top level."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from opspec import resources
+from opspec.diagnostics import Diagnostic, Failure
+from opspec.frontend import boundaries, signature, workloads
+from opspec.frontend import syntax as s
+from opspec.frontend.builtins import RESERVED, function_names
+from opspec.frontend.faults import names
+from opspec.frontend.faults import syntax as faults
+from opspec.frontend.functions import check_function
+from opspec.frontend.lexing import MAX_CHARACTERS
+from opspec.frontend.operators import operator
+from opspec.frontend.parsing import parse
+from opspec.frontend.scope import OpScope
+from opspec.ir.dtypes import DTypeParam
+from opspec.ir.program import Expectation, Module, Op, Workload
+from opspec.source import Source, Span
+
+Checked = tuple[Module, tuple[Diagnostic, ...]]
+
+
+def load(path: Path | str) -> Module:
+    """The checked module of a spec file; raises Failure with every diagnostic."""
+    return load_with_warnings(path)[0]
+
+
+def load_text(text: str, name: str = "<text>") -> Module:
+    """The checked module of a text; imports are relative to the working directory."""
+    return text_with_warnings(text, name)[0]
+
+
+def load_with_warnings(path: Path | str) -> Checked:
+    """The checked module and its warnings; raises Failure if there are errors."""
+    source = read_source(Path(path), str(path), None)
+    return _check(source, Path(path).resolve())
+
+
+def text_with_warnings(text: str, name: str = "<text>") -> Checked:
+    """Like ``load_with_warnings``, for a text."""
+    return _check(Source.normalised(name, text), None)
+
+
+def read_source(path: Path, shown: str, span: Span | None) -> Source:
+    """The text of a file; raises Failure if it is missing, no file, too big or not UTF-8."""
+    try:
+        with path.open("rb") as file:
+            raw = file.read(4 * MAX_CHARACTERS + 1)
+    except OSError as e:
+        reason = (e.strerror or str(e)).lower()
+        raise Failure(faults.unreadable(span, shown, reason)) from None
+    except ValueError:
+        raise Failure(faults.unreadable(span, shown, "the path contains a null byte")) from None
+    if len(raw) > 4 * MAX_CHARACTERS:
+        raise Failure(faults.too_big(Source(shown, ""), f"{MAX_CHARACTERS:,} characters"))
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as e:
+        line = raw[: e.start].count(b"\n") + 1
+        raise Failure(
+            faults.unreadable(span, shown, f"line {line} is not UTF-8", "save the file as UTF-8")
+        ) from None
+    return Source.normalised(shown, text)
+
+
+@lru_cache(maxsize=1)
+def prelude() -> tuple[Source, tuple[s.Function, ...]]:
+    """The functions that every spec may use."""
+    path = resources.prelude()
+    source = Source.normalised("prelude.op", path.read_text(encoding="utf-8"))
+    report: list[Diagnostic] = []
+    parsed = parse(source, report)
+    if report:
+        raise Failure(*report)
+    return source, tuple(i for i in parsed.items if isinstance(i, s.Function))
+
+
+@dataclass(slots=True)
+class _Loader:
+    """What has been gathered from a file and its imports."""
+
+    report: list[Diagnostic] = field(default_factory=list)
+    files: dict[Path | None, Source] = field(default_factory=dict)
+    functions: dict[str, s.Function] = field(default_factory=dict)
+    dtypes: dict[str, DTypeParam] = field(default_factory=dict)
+    ops: list[tuple[s.OpDecl, dict[str, DTypeParam]]] = field(default_factory=list)
+    workloads: list[s.WorkloadDecl] = field(default_factory=list)
+    expects: list[s.ExpectDecl] = field(default_factory=list)
+    boundaries: list[s.BoundaryDecl] = field(default_factory=list)
+    complete: bool = True
+
+    def read(self, source: Source, path: Path | None, chain: tuple[tuple[Path | None, str], ...]) -> str:
+        """Gather a file and, before it, what it imports; returns its doc string."""
+        self.files[path] = source
+        parsed = parse(source, self.report)
+        self.complete = self.complete and parsed.complete
+        chain = (*chain, (path, source.name))
+        for item in parsed.items:
+            if isinstance(item, s.Import):
+                self.follow(item, path, chain)
+        own: dict[str, DTypeParam] = {}
+        scope = OpScope("", self.report, {})
+        for item in parsed.items:
+            match item:
+                case s.DtypeDecl():
+                    param = signature.dtype_param(item, scope)
+                    if param is not None and param.name in own:
+                        self.report.append(names.duplicate(item.name.span, param.name, None))
+                    elif param is not None:
+                        own[param.name] = param
+                case s.Function():
+                    self.function(item)
+                case s.OpDecl():
+                    self.ops.append((item, own))
+                case s.WorkloadDecl():
+                    self.workloads.append(item)
+                case s.ExpectDecl():
+                    self.expects.append(item)
+                case s.BoundaryDecl():
+                    self.boundaries.append(item)
+                case s.Import():
+                    pass
+        return parsed.doc
+
+    def function(self, item: s.Function) -> None:
+        """Declare a function; one of the prelude may be replaced, one of the language not."""
+        name = item.name.text
+        if name in RESERVED or name in function_names():
+            self.report.append(faults.reserved(item.name.span, name, "a function"))
+            return
+        first = self.functions.get(name)
+        if first is not None and first.span.source.name != "prelude.op":
+            self.report.append(names.duplicate(item.name.span, name, first.name.span))
+            return
+        self.functions[name] = item
+
+    def follow(self, item: s.Import, path: Path | None, chain: tuple[tuple[Path | None, str], ...]) -> None:
+        """Gather an imported file."""
+        base = path.parent if path is not None else Path.cwd()
+        try:
+            target = (base / item.path).resolve()
+        except (OSError, ValueError, RuntimeError):
+            self.report.append(faults.unreadable(item.span, item.path, "it is no path"))
+            return
+        if target in {p for p, _ in chain}:
+            first = next(k for k, (p, _) in enumerate(chain) if p == target)
+            loop = (*(n for _, n in chain[first:]), chain[first][1])
+            self.report.append(faults.cycle(item.span, loop))
+            return
+        if target in self.files:
+            return
+        if len(self.files) > 200:
+            self.report.append(faults.unreadable(item.span, item.path, "more than 200 files are imported"))
+            return
+        folder = chain[-1][1].rpartition("/")[0]
+        shown = f"{folder}/{item.path}" if folder and not Path(item.path).is_absolute() else item.path
+        try:
+            source = read_source(target, shown, item.span)
+        except Failure as failure:
+            self.report += failure.diagnostics
+            self.complete = False
+            return
+        self.read(source, target, chain)
+
+
+def _check(source: Source, path: Path | None) -> Checked:
+    loader = _Loader()
+    base, functions = prelude()
+    loader.functions.update((f.name.text, f) for f in functions)
+    doc = loader.read(source, path, ())
+    for function in loader.functions.values():
+        if function.span.source is not base:
+            check_function(function, loader.functions, loader.report)
+    ops: dict[str, Op | None] = {}
+    places: dict[str, Span] = {}
+    for node, dtypes in loader.ops:
+        name = node.name.text
+        if name in ops:
+            loader.report.append(names.duplicate(node.name.span, name, places[name]))
+            continue
+        places[name] = node.name.span
+        ops[name] = operator(node, loader.functions, dtypes, loader.report)
+    for boundary in loader.boundaries:
+        boundaries.add(boundary, ops, loader.report, complete=loader.complete)
+    made: dict[str, Workload | None] = {}
+    for workload in loader.workloads:
+        workloads.add(workload, ops, made, loader.report, complete=loader.complete)
+    expectations: list[Expectation] = []
+    for expect in loader.expects:
+        expectations += workloads.budgets(expect, made, loader.report, complete=loader.complete)
+    for op in ops.values():
+        if op is not None:
+            loader.report += boundaries.crossings(op)
+    warnings = tuple(d for d in loader.report if d.severity != "error")
+    if len(warnings) != len(loader.report):
+        raise Failure(*ordered(loader.report))
+    checked = [o for o in ops.values() if o is not None]
+    module = Module(
+        doc=doc,
+        ops=tuple(_documented(o, doc, len(checked)) for o in checked),
+        workloads=tuple(w for w in made.values() if w is not None),
+        expectations=tuple(expectations),
+        files=(*loader.files.values(), base),
+    )
+    return module, ordered(warnings)
+
+
+def _documented(op: Op, doc: str, count: int) -> Op:
+    from dataclasses import replace
+
+    return replace(op, doc=doc) if not op.doc and count == 1 else op
+
+
+def ordered(report: list[Diagnostic] | tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
+    """By file and place, each fault once."""
+    seen: dict[tuple[str, str, int, int], Diagnostic] = {}
+    for d in report:
+        name = d.span.source.name if d.span is not None else ""
+        start, end = (d.span.start, d.span.end) if d.span is not None else (0, 0)
+        seen.setdefault((name, d.code.code, start, end), d)
+    return tuple(
+        sorted(
+            seen.values(), key=lambda d: (d.span.source.name, d.span.start) if d.span is not None else ("", 0)
+        )
+    )

@@ -1,0 +1,123 @@
+"""Which values an index takes: the extents of the axes that it stands on, and its conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from opspec.frontend.drafts import Draft
+from opspec.frontend.faults import names
+from opspec.frontend.scope import Axis, IndexVar, OpScope
+from opspec.ir import bounds
+from opspec.ir.integers import ZERO, Index, Int
+from opspec.ir.values import Range
+
+
+def settle(draft: Draft, explicit: Iterable[Int]) -> dict[str, Range]:
+    """The range of every index of a statement; reports and skips where there is none."""
+    explicit = tuple(explicit)
+    result: dict[str, Range] = {}
+    later: list[IndexVar] = []
+    for var in draft.variables.values():
+        found = _plain(var, [*var.conditions, *explicit], draft.scope)
+        if found is None:
+            later.append(var)
+        else:
+            result[var.name] = found
+    for var in later:
+        result[var.name] = _reaching(var, [*var.conditions, *explicit], result, draft)
+    return result
+
+
+def _plain(var: IndexVar, conditions: list[Int], scope: OpScope) -> Range | None:
+    """From its axes and from conditions on dims alone; None where those say nothing."""
+    lower, upper = _stated(var, conditions)
+    axes = _distinct(var.axes, scope)
+    low = lower[0] if len(lower) == 1 else ZERO
+    if not axes:
+        return Range(index=var.name, lower=low, upper=upper[0]) if upper else None
+    facts = scope.facts.extended(bounds.domain([Range(index="", upper=u) for u in upper]))
+    for u in upper:
+        if all(bounds.prove(a.upper - u, facts) for a in axes):
+            return Range(index=var.name, lower=_low(low, facts), upper=u)
+    if len(axes) > 1:
+        first, second = axes[0], axes[1]
+        scope.fail(
+            names.extents(
+                second.span,
+                var.shown,
+                str(first.upper),
+                str(second.upper),
+                first.span,
+                first.words,
+                second.words,
+            )
+        )
+    return Range(index=var.name, lower=_low(low, facts), upper=axes[0].upper)
+
+
+def _low(low: Int, facts: bounds.Facts) -> Int:
+    return low if bounds.prove(low, facts) else ZERO
+
+
+def _stated(var: IndexVar, conditions: list[Int]) -> tuple[list[Int], list[Int]]:
+    """Bounds of an index that depend on dims alone: lower ones, and exclusive upper ones."""
+    lower: list[Int] = []
+    upper: list[Int] = []
+    for c in dict.fromkeys(conditions):
+        if c.free_indices() != {var.name} or c.tensors():
+            continue
+        found = bounds.interval(var.name, [c])
+        if found is not None:
+            lower += found[0]
+            upper += [u + 1 for u in found[1]]
+    return lower, upper
+
+
+def _distinct(axes: list[Axis], scope: OpScope) -> list[Axis]:
+    """One axis per extent, in order of writing."""
+    found: list[Axis] = []
+    for axis in axes:
+        if not any(bounds.equal(axis.upper, f.upper, scope.facts) for f in found):
+            found.append(axis)
+    return found
+
+
+def _reaching(var: IndexVar, conditions: list[Int], known: dict[str, Range], draft: Draft) -> Range:
+    """From conditions that involve other indices: the furthest that they let it go."""
+    mine = [c for c in dict.fromkeys(conditions) if var.name in c.free_indices()]
+    found = bounds.interval(var.name, [c for c in mine if not c.tensors()])
+    for u in found[1] if found is not None else ():
+        furthest = bounds.extreme(
+            u, [known[n] for n in u.free_indices() if n in known], (), draft.scope.facts
+        )
+        if furthest is not None:
+            return Range(index=var.name, upper=furthest + 1)
+    for c in mine:
+        split = bounds.interval(var.name, [c])
+        if split is not None and split[1] and c.tensors():
+            for u in split[1]:
+                promised = _promised(u, draft.scope)
+                if promised is not None:
+                    return Range(index=var.name, upper=promised + 1)
+    place = var.span
+    draft.scope.fail(names.no_extent(place, var.shown, {*draft.scope.dims, *draft.scope.derived}))
+
+
+def _promised(value: Int, scope: OpScope) -> Int | None:
+    """A bound in dims alone of a value read from data, where one is assumed."""
+    for bound in scope.facts.data:
+        if bound.tensor in value.tensors():
+            rest = bound.slack.substitute(
+                lambda a: ZERO if not isinstance(a, Index) and _is(a, bound.tensor) else None
+            )
+            if not rest.free_indices() and not rest.tensors():
+                top = value.substitute(
+                    lambda a: rest if not isinstance(a, Index) and _is(a, bound.tensor) else None
+                )
+                if not top.free_indices() and not top.tensors() and bounds.prove(rest - top, scope.facts):
+                    return top
+    return None
+
+
+def _is(atom: object, tensor: str) -> bool:
+    return getattr(atom, "tensor", None) == tensor
