@@ -28,8 +28,8 @@ def cost_json(module: Module, op: Op) -> dict[str, Any]:
     costs = cost(op)
     names = python_names([*op.dims, *_symbols(costs)])
 
-    def form(expr: sympy.Expr) -> str:
-        return closed_form_python(tidy(expr), names)
+    def form(expr: sympy.Expr, key: str = "") -> str:
+        return closed_form_python(tidy(expr), names, integer=not key.startswith("ai"))
 
     return {
         "schema": SCHEMA,
@@ -48,7 +48,7 @@ def cost_json(module: Module, op: Op) -> dict[str, Any]:
         "boundaries": {
             b.name: {
                 "analysis": b.analysis,
-                **{k: form(v) for k, v in byte_totals(costs, b.name).items()},
+                **{k: form(v, k) for k, v in byte_totals(costs, b.name).items()},
                 "kernels": [_block(k, form) for k in costs.boundaries[b.name]],
             }
             for b in op.boundaries

@@ -82,114 +82,122 @@ def _usable(name: str) -> bool:
     return name.isidentifier() and not keyword.iskeyword(name) and name not in _TAKEN and name.isascii()
 
 
-def closed_form_python(expr: sympy.Expr, names: Mapping[str, str] | None = None) -> str:
+def closed_form_python(
+    expr: sympy.Expr, names: Mapping[str, str] | None = None, *, integer: bool = True
+) -> str:
     """Python source of a form, over ``+ - * // **``, ``max`` and ``min`` of integers.
 
     ``names`` maps symbols to identifiers (``python_names`` of all of them by default).
-    An integer count divides exactly with ``//``; a form that is not an integer, such as
-    an intensity, divides once, at the end, with ``/``.
+    A count (``integer``) divides once, at the end and exactly, with ``//``; any other
+    form, such as an intensity, divides with ``/``.
 
     Raises: TypeError for a form that no count has.
     """
     if names is None:
         names = python_names(unbound(expr))
-    numerator, denominators = _print(expr, names)
-    if not denominators:
-        return numerator
-    return f"{_factor(numerator)} {'//' if expr.is_integer else '/'} {_product(denominators)}"
+    return _Printer(names, integer).whole(expr)
 
 
 # A denominator is an integer (last, merged) and source texts of symbolic factors.
 _Den = tuple[int, tuple[str, ...]] | None
 
 
-def _print(expr: sympy.Expr, names: Mapping[str, str]) -> tuple[str, _Den]:
-    if isinstance(expr, sympy.Symbol):
-        return names.get(expr.name, expr.name), None
-    if isinstance(expr, sympy.Integer):
-        return str(int(expr)), None
-    if isinstance(expr, sympy.Rational):
-        return str(int(expr.p)), (int(expr.q), ())
-    if isinstance(expr, sympy.Float):
-        return repr(float(expr)), None
-    if expr is sympy.oo:
-        return "math.inf", None
-    if isinstance(expr, sympy.Add):
-        return _print_sum(expr, names)
-    if isinstance(expr, sympy.Mul):
-        return _print_product(expr, names)
-    if isinstance(expr, sympy.Pow):
-        return _print_power(expr, names)
-    if isinstance(expr, sympy.Max | sympy.Min):
-        args = sorted((_whole(a, names) for a in expr.args), key=lambda t: (t.lstrip("-").isdigit(), t))
-        return f"{'max' if isinstance(expr, sympy.Max) else 'min'}({', '.join(args)})", None
-    if isinstance(expr, sympy.floor):
-        text, den = _print(expr.args[0], names)
-        return (text if den is None else f"({_factor(text)} // {_product(den)})"), None
-    if isinstance(expr, sympy.ceiling):
-        text, den = _print(expr.args[0], names)
-        return (text if den is None else f"(-(-{_factor(text)} // {_product(den)}))"), None
-    raise TypeError(f"no Python form for {type(expr).__name__}")
+class _Printer:
+    """Prints a form as a numerator text and a denominator."""
+
+    def __init__(self, names: Mapping[str, str], integer: bool) -> None:
+        self.names, self.slash = names, "//" if integer else "/"
+
+    def whole(self, expr: sympy.Expr) -> str:
+        """The text with its denominator, if it has one."""
+        text, den = self.parts(expr)
+        return text if den is None else f"{_factor(text)} {self.slash} {_product(den)}"
+
+    def parts(self, expr: sympy.Expr) -> tuple[str, _Den]:
+        """Numerator and denominator of any form."""
+        if isinstance(expr, sympy.Symbol):
+            return self.names.get(expr.name, expr.name), None
+        if isinstance(expr, sympy.Integer):
+            return str(int(expr)), None
+        if isinstance(expr, sympy.Rational):
+            return str(int(expr.p)), (int(expr.q), ())
+        if isinstance(expr, sympy.Float):
+            return repr(float(expr)), None
+        if expr is sympy.oo:
+            return "math.inf", None
+        if isinstance(expr, sympy.Add):
+            return self._sum(expr)
+        if isinstance(expr, sympy.Mul):
+            return self._multiple(expr)
+        if isinstance(expr, sympy.Pow):
+            return self._power(expr)
+        if isinstance(expr, sympy.Max | sympy.Min):
+            args = sorted(map(self.whole, expr.args), key=lambda t: (t.lstrip("-").isdigit(), t))
+            return f"{'max' if isinstance(expr, sympy.Max) else 'min'}({', '.join(args)})", None
+        if isinstance(expr, sympy.floor):
+            text, den = self.parts(expr.args[0])
+            return (text if den is None else f"({_factor(text)} // {_product(den)})"), None
+        if isinstance(expr, sympy.ceiling):
+            text, den = self.parts(expr.args[0])
+            return (text if den is None else f"(-(-{_factor(text)} // {_product(den)}))"), None
+        raise TypeError(f"no Python form for {type(expr).__name__}")
+
+    def _sum(self, expr: sympy.Add) -> tuple[str, _Den]:
+        parts = [self.parts(t) for t in expr.as_ordered_terms()]
+        number, factors = 1, dict[str, None]()
+        for _, den in parts:
+            if den is not None:
+                number = number * den[0] // gcd(number, den[0])
+                factors.update(dict.fromkeys(den[1]))
+        text = ""
+        for numerator, den in parts:
+            scale, own = (1, ()) if den is None else den
+            term = _scaled(numerator, number // scale, [f for f in factors if f not in own])
+            if not text:
+                text = term
+            else:
+                text += f" - {term[1:]}" if term.startswith("-") else f" + {term}"
+        return text, (None if number == 1 and not factors else (number, tuple(factors)))
+
+    def _multiple(self, expr: sympy.Mul) -> tuple[str, _Den]:
+        number, value, factors, texts = 1, 1, list[str](), list[str]()
+        for factor in expr.as_ordered_factors():
+            numerator, den = self.parts(factor)
+            if den is not None:
+                number *= den[0]
+                factors += den[1]
+            if numerator.lstrip("-").isdigit():
+                value *= int(numerator)
+            else:
+                texts.append(_factor(numerator))
+        shared = gcd(value, number)
+        text = _scaled(" * ".join(texts) or "1", value // shared, [])
+        number //= shared
+        return text, (None if number == 1 and not factors else (number, tuple(factors)))
+
+    def _power(self, expr: sympy.Pow) -> tuple[str, _Den]:
+        base, power = expr.args
+        if not isinstance(power, sympy.Integer):
+            if power == sympy.Rational(1, 2):
+                return f"math.sqrt({self.whole(base)})", None
+            raise TypeError(f"no Python form for the exponent {power}")
+        text = _factor(self.whole(base))
+        n = abs(int(power))
+        raised = text if n == 1 else f"{text}**{n}"
+        return (raised, None) if power > 0 else ("1", (1, (raised,)))
 
 
-def _whole(expr: sympy.Expr, names: Mapping[str, str]) -> str:
-    text, den = _print(expr, names)
-    if den is None:
-        return text
-    return f"{_factor(text)} {'//' if expr.is_integer is not False else '/'} {_product(den)}"
-
-
-def _print_sum(expr: sympy.Add, names: Mapping[str, str]) -> tuple[str, _Den]:
-    parts = [_print(t, names) for t in expr.as_ordered_terms()]
-    number, factors = 1, dict[str, None]()
-    for _, den in parts:
-        if den is not None:
-            number = number * den[0] // gcd(number, den[0])
-            factors.update(dict.fromkeys(den[1]))
-    text = ""
-    for numerator, den in parts:
-        scale, own = (1, ()) if den is None else den
-        missing = [f for f in factors if f not in own]
-        k = number // scale
-        term = numerator
-        if missing or k != 1:
-            term = " * ".join([*([str(k)] if k != 1 else []), *([_factor(term)] if term != "1" else []), *missing]) or "1"
-        if not text:
-            text = term
-        elif term.startswith("-"):
-            text += f" - {term[1:]}"
-        else:
-            text += f" + {term}"
-    return text, (None if number == 1 and not factors else (number, tuple(factors)))
-
-
-def _print_product(expr: sympy.Mul, names: Mapping[str, str]) -> tuple[str, _Den]:
-    number, factors, texts, negative = 1, list[str](), list[str](), False
-    for factor in expr.as_ordered_factors():
-        numerator, den = _print(factor, names)
-        if den is not None:
-            number *= den[0]
-            factors += den[1]
-        if numerator == "-1":
-            negative = not negative
-        elif numerator != "1":
-            if numerator.lstrip("-").isdigit() and numerator.startswith("-"):
-                negative, numerator = not negative, numerator[1:]
-            texts.append(_factor(numerator))
-    text = " * ".join(texts) or "1"
-    return (f"-{text}" if negative else text), (None if number == 1 and not factors else (number, tuple(factors)))
-
-
-def _print_power(expr: sympy.Pow, names: Mapping[str, str]) -> tuple[str, _Den]:
-    base, power = expr.args
-    if not isinstance(power, sympy.Integer):
-        if power == sympy.Rational(1, 2):
-            return f"math.sqrt({_whole(base, names)})", None
-        raise TypeError(f"no Python form for the exponent {power}")
-    text = _factor(_whole(base, names))
-    n = abs(int(power))
-    raised = text if n == 1 else f"{text}**{n}"
-    return (raised, None) if power > 0 else ("1", (1, (raised,)))
+def _scaled(text: str, number: int, factors: list[str]) -> str:
+    """``number * text * factors``, with the sign in front and literals folded."""
+    if text.lstrip("-").isdigit():
+        text, number = "1", number * int(text)
+    elif text.startswith("-") and (number != 1 or factors) and _factor(text[1:]) == text[1:]:
+        text, number = text[1:], -number
+    parts = [str(abs(number))] if abs(number) != 1 else []
+    if text != "1":
+        parts.append(_factor(text) if parts or factors or number < 0 else text)
+    product = " * ".join([*parts, *factors]) or "1"
+    return f"-{product}" if number < 0 else product
 
 
 def _factor(text: str) -> str:
@@ -197,11 +205,7 @@ def _factor(text: str) -> str:
     depth = 0
     for at, c in enumerate(text):
         depth += (c in "([") - (c in ")]")
-        if depth == 0 and c in "+-/ " and not (at > 0 and text[at - 1] == "*" and c != "/"):
-            if c == " " and text[at : at + 3] == " * ":
-                continue
-            if c == " " and at > 0 and text[at - 2 : at + 1] == " * ":
-                continue
+        if depth == 0 and c in "+-/":
             return f"({text})"
     return text
 
@@ -209,7 +213,7 @@ def _factor(text: str) -> str:
 def _product(den: tuple[int, tuple[str, ...]]) -> str:
     number, factors = den
     parts = [*([str(number)] if number != 1 else []), *factors]
-    return parts[0] if len(parts) == 1 and "*" not in parts[0] else f"({' * '.join(parts)})"
+    return parts[0] if len(parts) == 1 and (" " not in parts[0] or parts[0].startswith("(")) else f"({' * '.join(parts)})"
 
 
 __all__ = ["closed_form_python", "evaluate", "python_names", "symbol", "tidy", "unbound"]

@@ -18,7 +18,8 @@ import sympy
 from opspec.analysis.costs.accesses import Access
 from opspec.analysis.lattice import Domain, Facts, Inexact, canonical, count_points, project
 from opspec.analysis.lattice.count import components, interval
-from opspec.analysis.lattice.domain import simplify
+from opspec.analysis.lattice.domain import data_in, simplify
+from opspec.analysis.lattice.series import indicator
 from opspec.analysis.lattice.symbols import to_sympy
 from opspec.ir.integers import ONE, ZERO, Datum, FloorDiv, Index, Int, Mod, floor_div, index, least
 
@@ -57,7 +58,10 @@ def count_addresses(accesses: Sequence[Access], extents: tuple[Int, ...], facts:
     opaque: dict[tuple[str, ...], Opaque] = {}
     size = sympy.Mul(*(to_sympy(e, facts) for e in extents))
     for access in accesses:
-        image = _image(access, extents, facts)
+        try:
+            image = _image(access, extents, facts)
+        except Inexact as reason:
+            return Count(size, False, str(reason))
         if isinstance(image, Opaque):
             opaque[image.key] = image
         elif image not in regions:
@@ -65,14 +69,24 @@ def count_addresses(accesses: Sequence[Access], extents: tuple[Int, ...], facts:
     if any(_is_whole(r, extents, facts) for r in regions):
         return Count(size)
     regions = _maximal(regions, facts)
+    try:
+        return _joined(regions, opaque, size, len(extents), facts)
+    except Inexact as reason:
+        return Count(size, False, str(reason))
+
+
+def _joined(
+    regions: list[Region], opaque: dict[tuple[str, ...], Opaque], size: sympy.Expr, rank: int, facts: Facts
+) -> Count:
+    """Regions and opaque sets of one tensor together."""
     if opaque and (regions or len(opaque) > 1):
         parts = [o.count.value for o in opaque.values()]
         if regions:
-            parts.append(_union(regions, len(extents), facts).value)
+            parts.append(_union(regions, rank, facts).value)
         return Count(sympy.Min(size, sympy.Add(*parts)), False, "accesses of different kinds may overlap")
     if opaque:
         return next(iter(opaque.values())).count
-    return _union(regions, len(extents), facts)
+    return _union(regions, rank, facts)
 
 
 def _is_whole(region: Region, extents: tuple[Int, ...], facts: Facts) -> bool:
@@ -160,7 +174,8 @@ def _image(access: Access, extents: tuple[Int, ...], facts: Facts) -> Region | O
             region_parts.append(-ONE)
     if all(not k.startswith("opaque") for k in keys):
         return Region(tuple(simplify(region_parts)), tuple(strides))
-    value = sympy.Mul(*(c.value for c in counts))
+    guards = (indicator(c, facts) for c in shadow.constraints if not c.free_indices() and not data_in(c))
+    value = sympy.Mul(*guards, *(c.value for c in counts))
     why = "; ".join(dict.fromkeys(c.why for c in counts if c.why))
     return Opaque(tuple(keys), Count(value, all(c.exact for c in counts), why))
 
@@ -252,44 +267,50 @@ def _one_axis(
 ) -> Region | Opaque | None:
     """One axis: an interval where it provably is one, else the size of a window sum."""
     free = sorted(e.free_indices())
-    boxes: dict[str, tuple[Int, Int]] = {}
     mixed = [c for c in domain.constraints if len(c.free_indices()) != 1]
-    if len(free) == 1 and not mixed:
-        low, size = interval(free[0], domain.constraints, facts)
-        match e.atom:
-            case FloorDiv(num, den) if not den.free_indices():
-                inner = num.affine(free)
-                if inner and inner[0].get(free[0]) == ONE:
-                    first = floor_div(low + inner[1], den)
-                    last = floor_div(low + inner[1] + size - 1, den)
-                    return _interval_region(k, first, last - first + 1)
-            case Mod(num, den) if not den.free_indices():
-                inner = num.affine(free)
-                if inner and inner[0].get(free[0]) == ONE:
-                    if facts.proves(size - den, least=1):
-                        return _interval_region(k, ZERO, den)
-                    start = low + inner[1]
-                    if facts.proves(start) and facts.proves(den - 1 - start - size + 1):
-                        return _interval_region(k, start, size)
-                    number = least(size, den)
-                    if start == ZERO:
-                        return _interval_region(k, ZERO, number)
-                    return Opaque(
-                        ("opaque", str(k), *_key((e,), domain)), Count(to_sympy(number, facts))
-                    )
-    split = e.affine(free)
-    if split is None:
-        return None
-    clip = [c for c in mixed if _is_clip(c, e, extents[k])]
+    clip = [c for c in mixed if c in (e, extents[k] - 1 - e)]
     if len(clip) != len(mixed):
         return None
-    for name in free:
-        boxes[name] = interval(name, tuple(c for c in domain.constraints if c.free_indices() == {name}), facts)
-    return _window(k, e, split, boxes, bool(clip), extents[k], domain, facts)
+    boxes = {
+        name: interval(name, tuple(c for c in domain.constraints if c.free_indices() == {name}), facts)
+        for name in free
+    }
+    found = _divided_axis(k, e, boxes, domain, facts) if len(free) == 1 and not mixed else None
+    if found is None:
+        split = e.affine(free)
+        found = split and _window(k, e, split, boxes, bool(clip), extents[k], domain, facts)
+    guards = [size - 1 for _, size in boxes.values() if not facts.positive(size)]
+    if found is None or not guards:
+        return found
+    if isinstance(found, Region):
+        return Region(tuple(simplify([*found.constraints, *guards])), found.strides)
+    value = sympy.Mul(found.count.value, *(indicator(g, facts) for g in guards))
+    return Opaque(found.key, Count(value, found.count.exact, found.count.why))
 
 
-def _is_clip(c: Int, e: Int, extent: Int) -> bool:
-    return c in (e, extent - 1 - e)
+def _divided_axis(
+    k: int, e: Int, boxes: dict[str, tuple[Int, Int]], domain: Domain, facts: Facts
+) -> Region | Opaque | None:
+    """``(i + c) // d`` or ``(i + c) % d`` over an interval of i; None if it is neither."""
+    ((name, (low, size)),) = boxes.items()
+    atom = e.atom
+    if not isinstance(atom, FloorDiv | Mod) or atom.den.free_indices():
+        return None
+    inner = atom.num.affine([name])
+    if inner is None or inner[0].get(name) != ONE:
+        return None
+    start, den = low + inner[1], atom.den
+    if isinstance(atom, FloorDiv):
+        first, last = floor_div(start, den), floor_div(start + size - 1, den)
+        return _interval_region(k, first, last - first + 1)
+    if facts.proves(size - den, least=1):
+        return _interval_region(k, ZERO, den)
+    if facts.proves(start) and facts.proves(den - start - size):
+        return _interval_region(k, start, size)
+    number = least(size, den)
+    if start == ZERO:
+        return _interval_region(k, ZERO, number)
+    return Opaque(("opaque", str(k), *_key((e,), domain)), Count(to_sympy(number, facts)))
 
 
 def _interval_region(k: int, low: Int, size: Int) -> Region:

@@ -18,7 +18,7 @@ from opspec.analysis.lattice.domain import Inexact, bounds_of, simplify
 from opspec.analysis.lattice.facts import Facts
 from opspec.analysis.lattice.series import indicator
 from opspec.analysis.lattice.symbols import to_sympy
-from opspec.ir.integers import ONE, ZERO, Int, index
+from opspec.ir.integers import ONE, ZERO, Int, floor_div, index
 
 _MOST_PIECES = 200
 
@@ -74,11 +74,11 @@ def _easiest(
         lowers, uppers = bounds_of(name, constraints, facts)
         if not lowers or not uppers:
             raise Inexact(f"index `{name}` has no bound on one side")
-        if any(k != ONE for k, _ in (*lowers, *uppers)):
+        if any(k != ONE and r.free_indices() for k, r in (*lowers, *uppers)):
             continue
         others = tuple(c for c in constraints if name not in c.free_indices())
-        low = _undominated([-r for _, r in lowers], facts, others, 1)
-        high = _undominated([s for _, s in uppers], facts, others, -1)
+        low = _undominated([floor_div(k - 1 - r, k) for k, r in lowers], facts, others, 1)
+        high = _undominated([floor_div(s, k) for k, s in uppers], facts, others, -1)
         if best is None or len(low) * len(high) < best[0]:
             best = (len(low) * len(high), name, low, high)
     if best is None:
