@@ -46,16 +46,16 @@ def unary(op: UnaryOp, x: Bounded, *, precise: bool = False) -> Bounded:
         case "log":
             return _rounded(np.log, _flushed(x), LOG)
         case "sqrt":
-            return _rounded(np.sqrt, x, 1.0 if precise else SQRT, correct=precise)
+            return _rounded(np.sqrt, x if precise else _flushed(x), 1.0 if precise else SQRT, correct=precise)
         case "tanh":
             value, error = image(np.tanh, x)
             return settle(value, error + TANH * UNIT * np.abs(np.sign(value)), True)
         case "erf":
-            return _rounded(_erf, x, ERF)
+            return _rounded(_erf, _flushed(x), ERF)
         case "sin":
-            return _periodic(np.sin(np.where(np.isfinite(x.value), x.value, np.nan)), x)
+            return _periodic(np.sin(np.where(np.isfinite(x.value), x.value, np.nan)), _flushed(x))
         case "cos":
-            return _periodic(np.cos(np.where(np.isfinite(x.value), x.value, np.nan)), x)
+            return _periodic(np.cos(np.where(np.isfinite(x.value), x.value, np.nan)), _flushed(x))
         case "rsqrt":
             return _pole(lambda v: 1.0 / np.sqrt(v), _flushed(x), SQRT)
         case "reciprocal":

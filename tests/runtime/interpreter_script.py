@@ -1,6 +1,6 @@
-"""Run in a process of its own with TRITON_INTERPRET=1: a kernel of each kind before and after repair.
+"""A kernel of each kind against torch: `repaired` and `unrepaired` under TRITON_INTERPRET=1, or on the `device`.
 
-Prints the faults repaired, then one line for each check that failed.
+Prints what was repaired, if asked to repair, then one line for each check that failed.
 """
 
 import sys
@@ -12,10 +12,12 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from opspec.runtime.interpreter import repair
 
+BLOCK = 4096
+
 
 @triton.jit
 def cast(x, y, N: tl.constexpr, TO: tl.constexpr):
-    at = tl.arange(0, N)
+    at = tl.program_id(0) * N + tl.arange(0, N)
     tl.store(y + at, tl.load(x + at).to(TO))
 
 
@@ -72,18 +74,20 @@ def check(name: str, found: torch.Tensor, right: torch.Tensor) -> None:
 
 
 def main() -> None:
-    if "unrepaired" not in sys.argv:
+    if "device" in sys.argv:
+        torch.set_default_device("cuda")
+    if "repaired" in sys.argv:
         print("repaired:", "; ".join(repair()))
         print("again:", "; ".join(repair()))
     torch.manual_seed(0)
     x = every_bf16_tie()
     y = torch.empty(x.numel(), dtype=torch.bfloat16)
-    n = triton.next_power_of_2(x.numel())
+    n = triton.cdiv(x.numel(), BLOCK) * BLOCK
     x, y = torch.nn.functional.pad(x, (0, n - x.numel())), torch.empty(n, dtype=torch.bfloat16)
-    cast[(1,)](x, y, n, tl.bfloat16)
+    cast[(n // BLOCK,)](x, y, BLOCK, tl.bfloat16)
     check("bf16 cast", y, x.bfloat16())
     back = torch.empty(n)
-    cast[(1,)](y, back, n, tl.float32)
+    cast[(n // BLOCK,)](y, back, BLOCK, tl.float32)
     check("bf16 widening", back, y.float())
     for to, dtype in ((tl.float8e4nv, torch.float8_e4m3fn), (tl.float8e5, torch.float8_e5m2)):
         values = torch.arange(256).to(torch.uint8).view(dtype).float()

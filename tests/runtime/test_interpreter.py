@@ -5,21 +5,24 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+import torch
+
 ROOT = Path(__file__).parents[2]
 SCRIPT = Path(__file__).with_name("interpreter_script.py")
 
 
-def run(*args: str) -> str:
-    environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": str(ROOT)}
+def run(how: str) -> str:
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "TRITON_INTERPRET": "0" if how == "device" else "1"}
     done = subprocess.run(
-        [sys.executable, str(SCRIPT), *args], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, str(SCRIPT), how], env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def test_repaired_kernels_agree_with_torch():
-    lines = run().splitlines()
+    lines = run("repaired").splitlines()
     assert lines[0].startswith("repaired: ")
     assert lines[1] == "again: "  # what is repaired shows no fault
     assert lines[2:] == []
@@ -27,7 +30,7 @@ def test_repaired_kernels_agree_with_torch():
 
 def test_the_checks_find_what_the_probes_report():
     """Unrepaired, the same checks fail exactly where a fault was reported."""
-    faults = run().splitlines()[0]
+    faults = run("repaired").splitlines()[0]
     wrong = run("unrepaired")
     for words, check in (
         ("f32 to bf16", "wrong: bf16 cast"),
@@ -38,6 +41,13 @@ def test_the_checks_find_what_the_probes_report():
         ("tl.maximum", "wrong: NaN in max and min"),
     ):
         assert (words in faults) == (check in wrong)
+
+
+@pytest.mark.gpu
+def test_what_is_called_right_is_what_a_gpu_does():
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    assert run("device") == ""
 
 
 def test_it_imports_nothing_of_the_compiler():
