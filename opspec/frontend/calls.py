@@ -9,13 +9,13 @@ from opspec.frontend.builtins import MONOIDS, SCANS, SCATTERS, UNARY, function_n
 from opspec.frontend.drafts import Draft, is_trivial
 from opspec.frontend.faults import domains, names, values
 from opspec.frontend.faults import syntax as forms
-from opspec.frontend.integer_exprs import plural
+from opspec.frontend.integer_exprs import conditions, plural
 from opspec.frontend.reductions import count, reduction, scan
 from opspec.frontend.scope import Env, IndexVar, Local
 from opspec.frontend.value_exprs import lower, lower_all
 from opspec.ir.dtypes import BOOL, DTYPES
 from opspec.ir.integers import greatest, least
-from opspec.ir.values import Select, Unary, Value
+from opspec.ir.values import Select, Unary, Value, free_indices
 
 MAX_INLINING = 40
 
@@ -138,14 +138,6 @@ def _where(expr: s.Call, draft: Draft, env: Env) -> Value:
 
 def _inline(expr: s.Call, function: s.Function, draft: Draft, env: Env) -> Value:
     scope, name = draft.scope, expr.name.text
-    if expr.conditions:
-        scope.fail(
-            forms.form(
-                expr.conditions[0].span,
-                f"`{name}` is a function and takes no condition",
-                "restrict the domain of its argument with `for` instead",
-            )
-        )
     if expr.otherwise is not None:
         scope.fail(forms.form(expr.otherwise.span, f"`{name}` is a function and has no `else`"))
     binders = expr.binders or ()
@@ -172,7 +164,7 @@ def _inline(expr: s.Call, function: s.Function, draft: Draft, env: Env) -> Value
     if draft.inlined >= MAX_INLINING:
         scope.fail(forms.too_deep(expr.span, MAX_INLINING))
     outer = _bind_indices(binders, draft, env)
-    arguments = lower_all(expr.arguments, draft, outer)
+    arguments = _restricted(lower_all(expr.arguments, draft, outer), expr, function, draft, outer)
     local: dict[str, Local] = {}
     for param, binder in zip(function.indices, binders, strict=True):
         assert isinstance(binder, s.Name)
@@ -202,6 +194,28 @@ def _inline(expr: s.Call, function: s.Function, draft: Draft, env: Env) -> Value
         draft.inlined -= 1
 
 
+def _restricted(
+    arguments: list[Value], expr: s.Call, function: s.Function, draft: Draft, env: Env
+) -> list[Value]:
+    """Arguments with the condition of the call as their domain: ``mean[t | t <= i](x[t])``."""
+    if not expr.conditions:
+        return arguments
+    domain = conditions(expr.conditions, draft.scope, env)
+    for rest in domain.rest:
+        draft.scope.fail(values.condition(rest.span, rest.span.text))
+    bound = [env.find(b.name) for b in expr.binders or () if isinstance(b, s.Name)]
+    variables = [v for v in bound if isinstance(v, IndexVar)]
+    for v in variables:
+        v.conditions += [c for c in domain.constraints if v.name in c.free_indices()]
+    result: list[Value] = []
+    for param, x in zip(function.params, arguments, strict=True):
+        if free_indices(x).isdisjoint(v.name for v in variables):
+            result.append(x)
+        else:
+            result.append(draft.temp(param.text, x, x.span or expr.span, domain.constraints))
+    return result
+
+
 def _bind_indices(binders: tuple[s.Expr, ...], draft: Draft, env: Env) -> Env:
     """An environment in which the arguments of a function are read: its indices are bound there."""
     fresh: dict[str, Local] = {}
@@ -223,10 +237,16 @@ def _bind_indices(binders: tuple[s.Expr, ...], draft: Draft, env: Env) -> Env:
 
 
 def _uses(function: s.Function) -> dict[str, int]:
-    """How often each name stands in the body of a function."""
+    """How often each name stands in the body of a function (a count only looks at its domain)."""
     found: dict[str, int] = {}
-    for expr in (*(b.value for b in function.bindings), function.value):
-        for node in s.walk(expr):
-            if isinstance(node, s.Name):
-                found[node.name] = found.get(node.name, 0) + 1
+
+    def visit(expr: s.Expr | s.Interval) -> None:
+        if isinstance(expr, s.Name):
+            found[expr.name] = found.get(expr.name, 0) + 1
+        if not (isinstance(expr, s.Call) and expr.name.text == "count"):
+            for part in s.parts(expr):
+                visit(part)
+
+    for root in (*(b.value for b in function.bindings), function.value):
+        visit(root)
     return found

@@ -75,13 +75,14 @@ class Draft:
                     v.conditions += [c for c in domain.constraints if v.name in c.free_indices()]
         return tuple(found)
 
-    def temp(self, label: str, value: Value, span: Span) -> Read:
+    def temp(self, label: str, value: Value, span: Span, domain: tuple[Int, ...] = ()) -> Read:
         """Name a value and read it back."""
         n = self.counts[label] = self.counts.get(label, 0) + 1
         name = f"{self.origin}.{label}.{n}"
-        free = free_indices(value)
+        free = free_indices(value) | {n for c in domain for n in c.free_indices()}
         indices = tuple(v for v in self.variables if v in free)
         constraints = () if isinstance(value, Reduce) else self.inherited(value)
+        constraints = tuple(dict.fromkeys((*domain, *constraints)))
         self.temps[name] = Temp(name, indices, value, constraints, span)
         at = tuple(Int.of(Index(i)) for i in indices)
         return Read(name=name, indices=at, dtype=value.dtype, span=span)

@@ -150,7 +150,7 @@ def _projected(site: tuple[Int, ...], temp: Temp, ranges: dict[str, Range]) -> t
     while True:
         other = sorted({n for c in constraints for n in c.free_indices()} - own)
         if not other:
-            return constraints
+            return tuple(c for c in constraints if c.free_indices() or c.tensors())
         name = other[0]
         box = bounds.domain([ranges[name]])[:2]
         constraints, _ = bounds.eliminate(name, (*constraints, *box))

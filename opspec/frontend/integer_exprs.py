@@ -86,7 +86,7 @@ def _name(expr: s.Name, scope: OpScope, env: Env) -> Int:
         return Int.of(Index(local.name))
     if local is not None:
         found = value_to_integer(local)
-        if found is None:
+        if found is None or any(n not in scope.tensors for n in found.tensors()):
             raise _not(expr, "is a value, not an integer of dims and indices")
         return found
     if not env.is_closed:
@@ -151,7 +151,7 @@ def _datum(expr: s.Subscript, scope: OpScope, env: Env) -> Int:
             )
         )
     at = tuple(try_integer(i, scope, env) for i in expr.indices)
-    note_axes(at, expr.indices, tensor.extents, tensor.name, env)
+    note_axes(at, expr.indices, tensor.extents, tensor.name, env, weak=True)
     return Int.of(Datum(tensor.name, at))
 
 
@@ -161,7 +161,13 @@ def plural(n: int, one: str, many: str) -> str:
 
 
 def note_axes(
-    at: tuple[Int, ...], written: tuple[s.Expr, ...], extents: tuple[Int, ...], name: str, env: Env
+    at: tuple[Int, ...],
+    written: tuple[s.Expr, ...],
+    extents: tuple[Int, ...],
+    name: str,
+    env: Env,
+    *,
+    weak: bool = False,
 ) -> None:
     """Tell each index that stands bare on an axis which extent it has there."""
     for k, (index, expr, extent) in enumerate(zip(at, written, extents, strict=True)):
@@ -170,7 +176,7 @@ def note_axes(
         var = _variable(expr, env)
         if var is not None:
             words = f"axis {k} of `{name}`" if len(extents) > 1 else f"`{name}`"
-            var.axes.append(Axis(extent, words, expr.span))
+            var.axes.append(Axis(extent, words, expr.span, weak))
 
 
 def _variable(expr: s.Expr, env: Env) -> IndexVar | None:
@@ -193,13 +199,15 @@ def conditions(given: tuple[s.Expr | s.Interval, ...], scope: OpScope, env: Env)
     for condition in given:
         if isinstance(condition, s.Interval):
             n = integer(condition.index, scope, env)
-            constraints += [
-                n - integer(condition.lower, scope, env),
-                integer(condition.upper, scope, env) - 1 - n,
-            ]
+            lower, upper = integer(condition.lower, scope, env), integer(condition.upper, scope, env)
+            found = [n - lower, upper - 1 - n]
+            scope.places.update(dict.fromkeys(found, condition.span))
+            constraints += found
             continue
         try:
-            constraints += _bounds(condition, scope, env)
+            found = _bounds(condition, scope, env)
+            scope.places.update(dict.fromkeys(found, condition.span))
+            constraints += found
         except NotInteger as e:
             if e.diagnostic.code.code in ("OP201", "OP207"):
                 scope.fail(e.diagnostic)

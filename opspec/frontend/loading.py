@@ -8,7 +8,7 @@ from pathlib import Path
 
 from opspec import resources
 from opspec.diagnostics import Diagnostic, Failure
-from opspec.frontend import boundaries, signature, workloads
+from opspec.frontend import boundaries, contractions, signature, workloads
 from opspec.frontend import syntax as s
 from opspec.frontend.builtins import RESERVED, function_names
 from opspec.frontend.faults import names
@@ -196,6 +196,7 @@ def _check(source: Source, path: Path | None) -> Checked:
     for op in ops.values():
         if op is not None:
             loader.report += boundaries.crossings(op)
+            loader.report += contractions.off_the_matrix_units(op)
     warnings = tuple(d for d in loader.report if d.severity != "error")
     if len(warnings) != len(loader.report):
         raise Failure(*ordered(loader.report))

@@ -11,6 +11,7 @@ from opspec.frontend.faults import domains, grouping, names
 from opspec.frontend.inplace import check_in_place
 from opspec.frontend.scope import OpScope, Skip
 from opspec.frontend.statements import statement
+from opspec.ir import bounds
 from opspec.ir.dtypes import DTypeParam
 from opspec.ir.program import Assume, Boundary, Define, Kernel, Op, Require
 
@@ -32,7 +33,7 @@ def operator(
                 scope.dtypes[param.name] = param
     signature.declare_dims(node, scope)
     requires, assumes, parameters = _declarations(node, scope)
-    scope.facts = signature.facts(requires, assumes)
+    scope.facts = bounds.facts(requires, assumes)
     kernels = _kernels(node, scope)
     _check_outputs(node, scope)
     if any(d.severity == "error" for d in report[before:]):

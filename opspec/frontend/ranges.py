@@ -8,7 +8,7 @@ from opspec.frontend.drafts import Draft
 from opspec.frontend.faults import names
 from opspec.frontend.scope import Axis, IndexVar, OpScope
 from opspec.ir import bounds
-from opspec.ir.integers import ZERO, Index, Int
+from opspec.ir.integers import ZERO, Datum, Int
 from opspec.ir.values import Range
 
 
@@ -31,7 +31,9 @@ def settle(draft: Draft, explicit: Iterable[Int]) -> dict[str, Range]:
 def _plain(var: IndexVar, conditions: list[Int], scope: OpScope) -> Range | None:
     """From its axes and from conditions on dims alone; None where those say nothing."""
     lower, upper = _stated(var, conditions)
-    axes = _distinct(var.axes, scope)
+    axes = _distinct([a for a in var.axes if not a.weak], scope)
+    if not axes:
+        axes = _smallest(_distinct(var.axes, scope), scope)
     low = lower[0] if len(lower) == 1 else ZERO
     if not axes:
         return Range(index=var.name, lower=low, upper=upper[0]) if upper else None
@@ -82,6 +84,14 @@ def _distinct(axes: list[Axis], scope: OpScope) -> list[Axis]:
     return found
 
 
+def _smallest(axes: list[Axis], scope: OpScope) -> list[Axis]:
+    """The one that fits inside all others, or all of them if there is none."""
+    for a in axes:
+        if all(bounds.prove(b.upper - a.upper, scope.facts) for b in axes):
+            return [a]
+    return axes
+
+
 def _reaching(var: IndexVar, conditions: list[Int], known: dict[str, Range], draft: Draft) -> Range:
     """From conditions that involve other indices: the furthest that they let it go."""
     mine = [c for c in dict.fromkeys(conditions) if var.name in c.free_indices()]
@@ -96,28 +106,32 @@ def _reaching(var: IndexVar, conditions: list[Int], known: dict[str, Range], dra
         split = bounds.interval(var.name, [c])
         if split is not None and split[1] and c.tensors():
             for u in split[1]:
-                promised = _promised(u, draft.scope)
+                promised = _promised(u + 1, draft.scope)
                 if promised is not None:
-                    return Range(index=var.name, upper=promised + 1)
+                    return Range(index=var.name, upper=promised)
     place = var.span
     draft.scope.fail(names.no_extent(place, var.shown, {*draft.scope.dims, *draft.scope.derived}))
 
 
 def _promised(value: Int, scope: OpScope) -> Int | None:
-    """A bound in dims alone of a value read from data, where one is assumed."""
+    """A bound in dims alone of one element read from a tensor, where one is assumed."""
     for bound in scope.facts.data:
-        if bound.tensor in value.tensors():
-            rest = bound.slack.substitute(
-                lambda a: ZERO if not isinstance(a, Index) and _is(a, bound.tensor) else None
-            )
-            if not rest.free_indices() and not rest.tensors():
-                top = value.substitute(
-                    lambda a: rest if not isinstance(a, Index) and _is(a, bound.tensor) else None
-                )
-                if not top.free_indices() and not top.tensors() and bounds.prove(rest - top, scope.facts):
-                    return top
+        atom = value.atom
+        if not isinstance(atom, Datum) or atom.tensor != bound.tensor:
+            continue
+        top = _without(bound.slack, bound.tensor)
+        if top is not None and not top.free_indices() and not top.tensors():
+            return top
     return None
 
 
-def _is(atom: object, tensor: str) -> bool:
-    return getattr(atom, "tensor", None) == tensor
+def _without(slack: Int, tensor: str) -> Int | None:
+    """``T`` where the slack is ``T - len[b]``."""
+    kept = []
+    for monomial, c in slack.terms:
+        if any(isinstance(a, Datum) and a.tensor == tensor for a, _ in monomial):
+            if c != -1 or len(monomial) != 1:
+                return None
+            continue
+        kept.append((monomial, c))
+    return Int(tuple(kept)) if len(kept) == len(slack.terms) - 1 else None

@@ -18,9 +18,14 @@ def check_reads(
     value: Value, constraints: tuple[Int, ...], facts: Facts, draft: Draft, *, report: bool
 ) -> bool:
     """Whether every read in a value is in range under the facts."""
-    fine = all([_data(c, facts, draft, value.span, report=report) for c in constraints])
+    fine = True
+    for c in constraints:
+        fine = _data(c, facts, draft, draft.scope.places.get(c, value.span), report=report) and fine
     for node, known in _visit(value, facts):
-        here = all([_data(i, known, draft, node.span, report=report) for i in integers(node)])
+        here = True
+        for i in integers(node):
+            place = draft.scope.places.get(i, node.span)
+            here = _data(i, known, draft, place, report=report) and here
         if isinstance(node, Read) and node.otherwise is None:
             here = _read(node, known, draft, report=report) and here
         fine = fine and here

@@ -27,11 +27,16 @@ class Skip(Exception):
 
 @dataclass(slots=True)
 class Axis:
-    """Where an index stands bare: the extent it gets there, in words and with its place."""
+    """Where an index stands bare: the extent it gets there, in words and with its place.
+
+    ``weak``: inside an index or bound that is read from a tensor (``offs[e]``), which
+    counts only where the index stands bare nowhere else.
+    """
 
     upper: Int
     words: str
     span: Span
+    weak: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -123,6 +128,7 @@ class OpScope:
     broken: set[str] = field(default_factory=set)
     distinct: set[str] = field(default_factory=set)
     facts: Facts = field(default_factory=Facts)
+    places: dict[Int, Span] = field(default_factory=dict)
     nodes: int = 0
 
     def fail(self, diagnostic: Diagnostic) -> NoReturn:

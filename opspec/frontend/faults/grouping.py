@@ -45,6 +45,17 @@ NO_KERNEL = register(
         fix="Put the statements into `kernel name { … }`.",
     )
 )
+OFF_MATRIX = register(
+    Code(
+        code="OP505",
+        title="a contraction stays off the matrix units",
+        why="Matrix units take operands of at most 16 bits. An operand that no such type holds exactly would "
+        "be rounded on the way in, and that has to be allowed.",
+        example="o[i, d] = sum[j](p[i, j] * v[j, d])   # p is computed in f32",
+        fix="Allow it: `sum[j] using bf16 (p[i, j] * v[j, d])`; for f32 inputs also `using tf32`.",
+        severity="warning",
+    )
+)
 SETTING = register(
     Code(
         code="OP601",
@@ -135,6 +146,19 @@ def no_kernel(span: Span, name: str) -> Diagnostic:
         message=f"op `{name}` has no kernel",
         span=span,
         help="add `kernel name { … }` with the statements that define its results",
+    )
+
+
+def off_matrix(span: Span, operand: str, where: Span) -> Diagnostic:
+    """A contraction with an f32 operand and no `using`."""
+    shown = operand if operand.startswith("an ") else f"`{operand}`"
+    return Diagnostic(
+        code=OFF_MATRIX,
+        message="this contraction stays off the matrix units",
+        span=span,
+        notes=(Note(f"{shown} is f32, and no type of at most 16 bits holds it exactly", where),),
+        help="if its rounding is acceptable, say `using bf16` (or `f16`, `tf32`) after the `sum[…]`",
+        severity="warning",
     )
 
 

@@ -1,0 +1,58 @@
+"""Rule 10: say where a contraction stays off the matrix units for the sake of exactness."""
+
+from __future__ import annotations
+
+from opspec.diagnostics import Diagnostic
+from opspec.frontend.faults import grouping
+from opspec.ir.dtypes import choices
+from opspec.ir.program import Op
+from opspec.ir.values import Binary, Cast, Read, Reduce, Value, free_indices
+
+
+def off_the_matrix_units(op: Op) -> list[Diagnostic]:
+    """A warning for each contraction with an operand that no type of at most 16 bits holds exactly."""
+    found: list[Diagnostic] = []
+    for define in op.defines:
+        value = define.value
+        if not isinstance(value, Reduce) or value.monoid != "sum" or value.using is not None:
+            continue
+        pair = operand_pair(value)
+        if pair is None or value.span is None:
+            continue
+        inexact = [x for x in pair if not _exact(x, op)]
+        if inexact:
+            place = inexact[0].span or value.span
+            found.append(
+                grouping.off_matrix(value.span, place.text if len(place.text) < 40 else "an operand", place)
+            )
+    return found
+
+
+def operand_pair(reduce: Reduce) -> tuple[Value, Value] | None:
+    """The two factors of a contraction (rule 17): both carry a summed index, over different indices."""
+    summed = {r.index for r in reduce.ranges}
+    factors = [f for f in _factors(reduce.body) if free_indices(f) & summed]
+    best = sorted(factors, key=lambda f: -len(free_indices(f)))[:2]
+    if len(best) < 2 or free_indices(best[0]) == free_indices(best[1]):
+        return None
+    shared = free_indices(best[0]) & free_indices(best[1]) & summed
+    return (best[0], best[1]) if shared else None
+
+
+def _factors(value: Value) -> list[Value]:
+    if isinstance(value, Binary) and value.op == "mul":
+        return [*_factors(value.a), *_factors(value.b)]
+    return [value]
+
+
+def _exact(value: Value, op: Op) -> bool:
+    match value:
+        case Read(name=name):
+            tensor = op.tensor(name)
+            if tensor is None or tensor.role == "out":
+                return False
+            return any(d.bits <= 16 for d in choices(tensor.dtype))
+        case Cast(to=to):
+            return any(d.bits <= 16 for d in choices(to))
+        case _:
+            return False
