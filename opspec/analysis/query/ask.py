@@ -1,0 +1,256 @@
+"""``query``: a question about an op of a module, answered symbolically and, where all is known, in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+
+import sympy
+
+from opspec.analysis.codes import NO_ANSWER
+from opspec.analysis.costs import cost
+from opspec.analysis.costs.flops import merged
+from opspec.analysis.export import number
+from opspec.analysis.forms import evaluate, tidy, unbound
+from opspec.analysis.machine import Machine, load
+from opspec.analysis.query.answer import Answer, Why, python_form
+from opspec.analysis.query.context import Context, refuse, unknown
+from opspec.analysis.query.evaluate import Evaluator
+from opspec.analysis.query.parse import Asked, At, Call, Close, Name, On, Operation, Tends, parse
+from opspec.analysis.query.quantity import NONE, Quantity, Unit
+from opspec.ir.dtypes import DTYPES, DType, choices
+from opspec.ir.program import Module, Op, Workload
+from opspec.source import Span
+
+
+def query(
+    module: Module,
+    op: Op,
+    text: str,
+    *,
+    workload: str | Workload | None = None,
+    settings: Mapping[str, int] | None = None,
+    machine: str | Machine | None = None,
+    boundary: str = "",
+    dtypes: Mapping[str, str | DType] | None = None,
+    traffic: Mapping[str, sympy.Expr] | None = None,
+    why: bool = False,
+    within: Span | None = None,
+) -> Answer:
+    """Answer a question in the query language.
+
+    ``workload`` and ``settings`` give dims numbers, settings last; moments such as ``sum(len)``
+    may be set too. ``traffic``: bytes by kernel from a schedule. ``why``: list the terms.
+    ``within``: where the text stands in a file, for messages.
+
+    Raises: Failure with a diagnostic for everything that can't be answered.
+    """
+    asked = parse(text, within=within)
+    chosen = _workload(module, op, workload)
+    settings = settings or {}
+    fixed, notes = _dtypes(op, chosen, dtypes or {}, numeric=bool(chosen or settings))
+    costs = cost(op, fixed)
+    if boundary not in costs.boundaries:
+        raise unknown(boundary, [b or "(none)" for b in costs.boundaries], None, "boundary")
+    context = Context(
+        op=op,
+        costs=costs,
+        boundary=boundary,
+        machine=load(machine) if isinstance(machine, str) else machine,
+        traffic=traffic or {},
+    )
+    _check_settings(settings, context)
+    cases = chosen.cases if chosen else ((1.0, ()),)
+    form, quantity, value = _over_cases(asked, context, cases, settings)
+    unit = "resource" if quantity.word and _is_bound(asked) else str(quantity.unit)
+    return Answer(
+        op=op.name,
+        expr=text,
+        form=tidy(form.value),
+        word=quantity.word,
+        value=value,
+        unit=unit,
+        notes=tuple(dict.fromkeys((*quantity.notes, *notes))),
+        why=_why(asked, context, cases, settings) if why else (),
+    )
+
+
+def _workload(module: Module, op: Op, workload: str | Workload | None) -> Workload | None:
+    if workload is None or isinstance(workload, Workload):
+        return workload
+    known = {w.name: w for w in module.workloads_of(op.name)}
+    if workload not in known:
+        raise unknown(workload, list(known), None, f"workload of `{op.name}`")
+    return known[workload]
+
+
+def _dtypes(
+    op: Op, workload: Workload | None, given: Mapping[str, str | DType], *, numeric: bool
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Values of dtype parameters: given, else the workload's, else (for numbers) the first choice, with a note."""
+    stated = {k: v.name for k, v in workload.dtypes} if workload else {}
+    stated |= {k: v.name if isinstance(v, DType) else v for k, v in given.items()}
+    notes: list[str] = []
+    for p in op.dtype_params:
+        names = [d.name for d in choices(p)]
+        if p.name in stated and stated[p.name] not in names:
+            raise unknown(stated[p.name], names, None, f"choice of `{p.name}`")
+        if p.name not in stated and numeric:
+            stated[p.name] = names[0]
+            notes.append(f"{p.name} = {names[0]}, the first of its choices")
+    for k in stated:
+        if k not in {p.name for p in op.dtype_params} or stated[k] not in DTYPES:
+            raise unknown(k, [p.name for p in op.dtype_params], None, "dtype parameter")
+    return stated, tuple(notes)
+
+
+def _check_settings(settings: Mapping[str, int], context: Context) -> None:
+    moments: set[str] = set()
+    for t in context.costs.flops:
+        moments |= set(unbound(t.count))
+    for b in context.costs.byte_terms(context.boundary):
+        moments |= set(unbound(b.elements))
+    known = list(dict.fromkeys([*context.dims(), *sorted(moments)]))
+    for name, value in settings.items():
+        if name not in known:
+            raise unknown(name, known, None, "dim")
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise refuse(NO_ANSWER, f"`{name}` needs an integer that is not negative", None)
+
+
+def _env(context: Context, dims: tuple[tuple[str, int], ...], settings: Mapping[str, int]) -> dict[str, int]:
+    """Numbers of dims; a derived dim that is set changes the dim that it is made of."""
+    env = {**dict(dims), **{k: v for k, v in settings.items() if k not in context.costs.derived}}
+    for name, value in settings.items():
+        if name in context.costs.derived:
+            found = context.pinned(name)
+            if found is None:
+                raise refuse(NO_ANSWER, f"`{name}` can't be set: its definition can't be turned round", None)
+            old, new = found
+            number = evaluate(new, {**env, name: value})
+            if not number.is_Integer:
+                raise refuse(NO_ANSWER, f"`{name}` = {value} needs {', '.join(unbound(number)) or 'whole extents'}", None)
+            env[old.name] = int(number)
+    return env
+
+
+def _over_cases(
+    asked: Asked, context: Context, cases: tuple[tuple[float, tuple[tuple[str, int], ...]], ...], settings: Mapping[str, int]
+) -> tuple[Quantity, Quantity, int | float | None]:
+    """(closed form, answer, number) over the shapes of a workload.
+
+    Over a distribution FLOPs, bytes and seconds are weighted means, and everything else is
+    computed from those means.
+    """
+    envs = [_env(context, dims, settings) for _, dims in cases]
+    if len(envs) == 1:
+        found = Evaluator(context, envs[0])
+        form = found.form(asked)
+        if form.word:
+            return form, form, None
+        filled = found.fill(form)
+        return form, filled, number(sympy.nsimplify(filled.value) if filled.value.is_Rational else filled.value)
+    weights = [Fraction(w).limit_denominator(10**9) for w, _ in cases]
+    mean = _Mean(context, envs[0], tuple(envs), tuple(sympy.Rational(w.numerator, w.denominator) for w in weights))
+    filled = mean.form(asked)
+    notes = (f"weighted over {len(envs)} shapes",)
+    filled = replace(filled, notes=(*filled.notes, *notes))
+    form = Evaluator(context, {}).form(asked) if not _needs_numbers(asked) else filled
+    return form, filled, None if filled.word else number(filled.value)
+
+
+class _Mean(Evaluator):
+    """Evaluates with each name standing for its weighted mean over several shapes."""
+
+    __slots__ = ("envs", "weights")
+
+    def __init__(self, context: Context, env: Mapping[str, int], envs: tuple[dict[str, int], ...], weights: tuple[sympy.Rational, ...]) -> None:
+        super().__init__(context, env)
+        object.__setattr__(self, "envs", envs)
+        object.__setattr__(self, "weights", weights)
+
+    def _name(self, asked: Name) -> Quantity:
+        total = sympy.Add(*self.weights)
+        if asked.text.partition(".")[0] == "ai" and not asked.selector:
+            rest = asked.text.partition(".")[2]
+            above = self._name(Name(f"flops.{rest}" if rest else "flops", "", asked.span))
+            below = self._name(Name("bytes", "", asked.span))
+            return Quantity(above.value / below.value, above.unit.times(below.unit, -1))
+        parts = [Evaluator(self.context, env).value(asked) for env in self.envs]
+        if parts[0].word:
+            votes: dict[str, sympy.Expr] = {}
+            for q, w in zip(parts, self.weights, strict=True):
+                votes[q.word] = votes.get(q.word, sympy.Integer(0)) + w
+            return replace(parts[0], word=max(votes, key=lambda k: votes[k]))
+        mean = sympy.Add(*(w * q.value for q, w in zip(parts, self.weights, strict=True))) / total
+        return replace(parts[0], value=mean)
+
+
+def _needs_numbers(asked: Asked | Tends) -> bool:
+    """Whether a tree holds a comparison or ``bound``, which have no open form."""
+    match asked:
+        case Name(text=text):
+            return text == "bound"
+        case Close():
+            return True
+        case Operation(op=op, operands=operands):
+            return op in ("==", "!=", "<", "<=", ">", ">=") or any(map(_needs_numbers, operands))
+        case On(x=x) | At(x=x):
+            return _needs_numbers(x)
+        case Call():
+            return True
+        case _:
+            return False
+
+
+def _is_bound(asked: Asked) -> bool:
+    match asked:
+        case Name(text="bound"):
+            return True
+        case On(x=x) | At(x=x):
+            return _is_bound(x)
+        case _:
+            return False
+
+
+def _why(
+    asked: Asked, context: Context, cases: tuple[tuple[float, tuple[tuple[str, int], ...]], ...], settings: Mapping[str, int]
+) -> tuple[Why, ...]:
+    """The terms of every cost that the question names: operations by statement, bytes by block and tensor."""
+    names = {n.text.partition(".")[0] for n in _names(asked)}
+    env = _env(context, cases[0][1], settings) if len(cases) == 1 else {}
+    found: list[Why] = []
+
+    def line(what: str, form: sympy.Expr, unit: Unit | str, note: str = "") -> None:
+        form = tidy(form)
+        value = number(evaluate(form, env))
+        found.append(Why(what=what, form=python_form(form, str(unit)), value=value, unit=str(unit), note=note))
+
+    if names & {"flops", "ai", "time", "bound", "attainable"}:
+        for t in merged(context.costs.flops):
+            note = f"operands {t.dtype}" if t.dtype else ""
+            line(f"{t.origin}: {t.unit}.{t.op}", t.count, "FLOP", note)
+    if names & {"bytes", "ai", "time", "bound", "attainable"}:
+        for b in context.costs.byte_terms(context.boundary):
+            line(f"{b.kernel}: {b.direction} {b.tensor}", b.count, "B", b.why)
+    return tuple(found)
+
+
+def _names(asked: Asked | Tends) -> list[Name]:
+    match asked:
+        case Name():
+            return [asked]
+        case Operation(operands=parts):
+            return [n for p in parts for n in _names(p)]
+        case Close(a=a, b=b):
+            return [*_names(a), *_names(b)]
+        case On(x=x) | At(x=x):
+            return _names(x)
+        case Call(arguments=parts):
+            return [n for p in parts for n in _names(p)]
+        case _:
+            return []
+
+
+__all__ = ["NONE", "query"]

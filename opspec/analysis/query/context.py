@@ -1,0 +1,76 @@
+"""What a question is asked about: an op, a boundary, dtypes, a machine, a schedule's traffic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import sympy
+
+from opspec.analysis.codes import NO_ANSWER, UNKNOWN_NAME
+from opspec.analysis.costs import OpCost
+from opspec.analysis.lattice.symbols import symbol
+from opspec.analysis.machine import Machine
+from opspec.diagnostics import Code, Diagnostic, Failure
+from opspec.ir.program import Op
+from opspec.source import Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """Everything that a name may refer to. ``traffic``: bytes by block from a schedule, if there is one."""
+
+    op: Op
+    costs: OpCost
+    boundary: str = ""
+    machine: Machine | None = None
+    traffic: Mapping[str, sympy.Expr] = field(default_factory=dict)
+
+    def dims(self) -> dict[str, sympy.Expr]:
+        """Dims and derived dims as expressions of dims."""
+        return {**self.costs.symbols, **self.costs.derived}
+
+    def pinned(self, name: str) -> tuple[sympy.Symbol, sympy.Expr] | None:
+        """How to make a dim the variable: (a dim to replace, what by).
+
+        For a dim that is itself. For a derived ``G = Hq / Hkv`` it is ``Hq`` by ``G * Hkv``.
+        None where the name is neither, or its definition can't be turned round.
+        """
+        if name in self.costs.symbols:
+            return self.costs.symbols[name], self.costs.symbols[name]
+        form = self.costs.derived.get(name)
+        if form is None:
+            return None
+        form = form.replace(sympy.floor, lambda x: x)
+        numerator, denominator = sympy.fraction(sympy.together(form))
+        target = symbol(name)
+        for dim in sorted(numerator.free_symbols, key=lambda s: list(self.costs.symbols).index(s.name)):
+            if dim in denominator.free_symbols or sympy.degree(numerator, dim) != 1:
+                continue
+            slope = sympy.diff(numerator, dim)
+            rest = sympy.expand(numerator - slope * dim)
+            return dim, (target * denominator - rest) / slope
+        return None
+
+
+def refuse(code: Code, message: str, span: Span | None, help: str = "") -> Failure:
+    """A failure of one diagnostic."""
+    return Failure(Diagnostic(code=code, message=message, span=span, help=help or code.fix))
+
+
+def unknown(name: str, known: list[str], span: Span | None, what: str = "name") -> Failure:
+    """The failure for a name that is not there, with the nearest and all known names."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, known, n=1)
+    hint = f"did you mean `{near[0]}`? " if near else ""
+    return refuse(
+        UNKNOWN_NAME, f"there is no {what} `{name}`", span, f"{hint}known: {', '.join(f'`{k}`' for k in known)}"
+    )
+
+
+def needs_machine(name: str, span: Span | None) -> Failure:
+    """The failure for a question that only a machine can answer."""
+    return refuse(
+        NO_ANSWER, f"`{name}` needs a machine", span, "give `--machine NAME`, or ask for `… on h200`"
+    )

@@ -1,0 +1,281 @@
+"""The value of a question's tree: closed forms first, numbers at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+import sympy
+
+from opspec.analysis.codes import BAD_QUERY, BAD_UNITS, NO_ANSWER
+from opspec.analysis.forms import evaluate, tidy, unbound
+from opspec.analysis.lattice.symbols import symbol
+from opspec.analysis.machine import load
+from opspec.analysis.query.context import Context, needs_machine, refuse, unknown
+from opspec.analysis.query.names import resources, value_of
+from opspec.analysis.query.parse import Asked, At, Call, Close, Name, Number, On, Operation, Tends
+from opspec.analysis.query.quantity import NONE, PLAIN, SECOND, Quantity, shared_unit, unit_of, word
+from opspec.analysis.query.solving import Solution, Unsolved, derivative_of, limit_of, solve_for
+from opspec.analysis.roofline import block_times, bound_of
+from opspec.source import Span
+
+_HIGHEST_POWER = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluator:
+    """Evaluates trees about one context, with some dims set to numbers."""
+
+    context: Context
+    env: Mapping[str, int]
+
+    def value(self, asked: Asked) -> Quantity:
+        """The value with the dims that are set filled in."""
+        return self.fill(self.form(asked))
+
+    def fill(self, q: Quantity) -> Quantity:
+        """Numbers for the dims that are set; derived dims that became variables included."""
+        return replace(q, value=evaluate(q.value, self.full_env()))
+
+    def full_env(self) -> dict[str, int]:
+        """Values of dims and of derived dims that follow from them."""
+        found = dict(self.env)
+        for name, form in self.context.costs.derived.items():
+            number = evaluate(form, self.env)
+            if name not in found and number.is_Integer:
+                found[name] = int(number)
+        return found
+
+    def form(self, asked: Asked) -> Quantity:
+        """The closed form of a tree, dims left open.
+
+        Raises: Failure for unknown names, mixed units and questions without an answer.
+        """
+        match asked:
+            case Number(digits, unit, _):
+                factor, of = unit_of(unit) if unit else (sympy.Integer(1), PLAIN)
+                return Quantity(sympy.Rational(digits) * factor, of)
+            case Name():
+                return self._name(asked)
+            case Operation():
+                return self._operation(asked)
+            case Close(a, b, percent, span):
+                return self._close(self.value(a), self.value(b), self.value(percent), span)
+            case On(x, machine, _):
+                return Evaluator(replace(self.context, machine=load(machine)), self.env).form(x)
+            case At():
+                return self._at(asked)
+            case Call():
+                return self._call(asked)
+            case _:
+                assert_never(asked)
+
+    def _name(self, asked: Name) -> Quantity:
+        if asked.text == "bound" and not asked.selector and "bound" not in self.context.dims():
+            return self._bound(asked)
+        if asked.text == "oo" and "oo" not in self.context.dims():
+            return Quantity(sympy.oo, PLAIN)
+        words = set(resources())
+        if asked.text in words and not asked.selector and asked.text not in self.context.dims():
+            return word(asked.text)
+        return value_of(asked, self.context)
+
+    def _bound(self, asked: Name) -> Quantity:
+        if self.context.machine is None:
+            raise needs_machine("bound", asked.span)
+        blocks = block_times(
+            self.context.costs, self.context.machine, self.context.boundary, traffic=self.context.traffic
+        )
+        found = bound_of(blocks, self.env)
+        if found is None:
+            missing = sorted(set(self.context.costs.symbols) - set(self.env))
+            raise refuse(
+                NO_ANSWER,
+                f"what binds depends on dims that are open: {', '.join(missing) or 'lengths that are data'}",
+                asked.span,
+                "give a workload with `--at`, or dims with `--set`",
+            )
+        return word(found)
+
+    def _operation(self, asked: Operation) -> Quantity:
+        if asked.op in ("==", "!=", "<", "<=", ">", ">="):
+            return self._compare(asked)
+        parts = [self.form(x) for x in asked.operands]
+        for q in parts:
+            if q.word:
+                raise refuse(BAD_UNITS, f"`{q.word}` is a word, not a number", asked.span)
+        notes = tuple(dict.fromkeys(n for q in parts for n in q.notes))
+        if asked.op == "neg":
+            return replace(parts[0], value=-parts[0].value)
+        a, b = parts
+        match asked.op:
+            case "add" | "sub":
+                unit = shared_unit(a, b, "add" if asked.op == "add" else "subtract", asked.span)
+                value = a.value + b.value if asked.op == "add" else a.value - b.value
+                return Quantity(value, unit, notes=notes)
+            case "mul":
+                return Quantity(a.value * b.value, a.unit.times(b.unit), notes=notes)
+            case "div":
+                if b.value == 0:
+                    raise refuse(NO_ANSWER, "division by zero", asked.span, "the divisor is zero for every shape")
+                return Quantity(a.value / b.value, a.unit.times(b.unit, -1), notes=notes)
+            case _:
+                return self._power(a, b, asked.span, notes)
+
+    @staticmethod
+    def _power(a: Quantity, b: Quantity, span: Span, notes: tuple[str, ...]) -> Quantity:
+        if not (b.value.is_Integer and b.unit.plain and abs(b.value) <= _HIGHEST_POWER):
+            raise refuse(BAD_QUERY, f"an exponent is a literal integer up to {_HIGHEST_POWER}", span)
+        if a.value == 0 and b.value < 0:
+            raise refuse(NO_ANSWER, "division by zero", span)
+        n = int(b.value)
+        unit = a.unit
+        for _ in range(abs(n) - 1):
+            unit = unit.times(a.unit)
+        if n < 0:
+            unit = NONE.times(unit, -1) if not unit.plain else unit
+        return Quantity(a.value**n, PLAIN if n == 0 else unit, notes=notes)
+
+    def _compare(self, asked: Operation) -> Quantity:
+        a, b = (self.value(x) for x in asked.operands)
+        if a.word or b.word:
+            if asked.op not in ("==", "!=") or not (a.word and b.word):
+                raise refuse(BAD_UNITS, "a resource compares only with `==` and `!=`, and only with a resource", asked.span)
+            return word("true" if (a.word == b.word) == (asked.op == "==") else "false", f"the left side is {a.word}")
+        shared_unit(a, b, "compare", asked.span)
+        difference = tidy(a.value - b.value)
+        if unbound(difference):
+            raise refuse(
+                NO_ANSWER,
+                f"the comparison depends on {', '.join(unbound(difference))}",
+                asked.span,
+                "give a workload with `--at` or dims with `--set`; or ask `solve(… == …, DIM)`",
+            )
+        holds = {
+            "==": difference == 0, "!=": difference != 0, "<": difference < 0, "<=": difference <= 0,
+            ">": difference > 0, ">=": difference >= 0,
+        }[asked.op]  # fmt: skip
+        return word("true" if holds else "false", f"the left side is {_number(a.value)}{_suffix(a)}")
+
+    @staticmethod
+    def _close(a: Quantity, b: Quantity, percent: Quantity, span: Span) -> Quantity:
+        if a.word or b.word or percent.word:
+            raise refuse(BAD_UNITS, "`~` compares numbers", span)
+        shared_unit(a, b, "compare", span)
+        left = unbound(a.value - b.value)
+        if left or unbound(percent.value):
+            raise refuse(NO_ANSWER, f"the comparison depends on {', '.join(left)}", span)
+        holds = sympy.Abs(a.value - b.value) <= sympy.Abs(b.value) * percent.value / 100
+        return word("true" if holds == sympy.true else "false", f"the left side is {_number(a.value)}{_suffix(a)}")
+
+    def _at(self, asked: At) -> Quantity:
+        env: dict[str, int] = {}
+        for name, tree in asked.settings:
+            if name not in self.context.dims():
+                raise unknown(name, list(self.context.dims()), asked.span, "dim")
+            number = self.value(tree)
+            if number.word or not number.value.is_Integer or number.value < 0:
+                raise refuse(BAD_QUERY, f"`{name}` needs an integer that is not negative", asked.span)
+            env[name] = int(number.value)
+        inner = Evaluator(self.context, {**self.env, **env})
+        q = inner.form(asked.x)
+        for name, n in env.items():
+            q = replace(q, value=_set(q.value, name, n, self.context))
+        return q
+
+    def _call(self, asked: Call) -> Quantity:
+        count = {"limit": 2, "diff": 2, "solve": 2, "dim": 1}
+        if asked.function in ("min", "max"):
+            return self._extreme(asked)
+        if asked.function not in count:
+            raise unknown(asked.function, [*count, "min", "max"], asked.span, "function")
+        if len(asked.arguments) != count[asked.function]:
+            raise refuse(BAD_QUERY, f"`{asked.function}` takes {count[asked.function]} arguments", asked.span)
+        first, second = asked.arguments[0], asked.arguments[-1]
+        try:
+            match asked.function:
+                case "dim":
+                    return self._dim(first, asked.span)
+                case "limit":
+                    return self._limit(first, second, asked.span)
+                case "diff":
+                    return self._diff(first, second, asked.span)
+                case _:
+                    return self._solve(first, second, asked.span)
+        except Unsolved as reason:
+            raise refuse(NO_ANSWER, f"no exact answer is known: {reason}", asked.span) from None
+
+    def _extreme(self, asked: Call) -> Quantity:
+        parts = [self.form(x) for x in asked.arguments if not isinstance(x, Tends)]
+        if len(parts) != len(asked.arguments) or any(q.word for q in parts):
+            raise refuse(BAD_QUERY, f"`{asked.function}` takes numbers", asked.span)
+        total = parts[0]
+        for q in parts[1:]:
+            total = replace(total, unit=shared_unit(total, q, "compare", asked.span))
+        pick = sympy.Max if asked.function == "max" else sympy.Min
+        return replace(total, value=pick(*(q.value for q in parts)))
+
+    def _dim(self, x: Asked | Tends, span: Span) -> Quantity:
+        if not isinstance(x, Name) or x.text not in self.context.dims():
+            raise refuse(BAD_QUERY, "`dim` takes the name of a dim", span)
+        return Quantity(self.context.dims()[x.text], NONE)
+
+    def _variable(self, name: str, span: Span) -> tuple[sympy.Symbol, sympy.Symbol, sympy.Expr]:
+        """The variable called ``name``: (its symbol, the dim that it replaces, what by)."""
+        found = self.context.pinned(name)
+        if found is None:
+            raise unknown(name, list(self.context.dims()), span, "dim")
+        return symbol(name), *found
+
+    def _limit(self, x: Asked | Tends, tends: Asked | Tends, span: Span) -> Quantity:
+        if not isinstance(tends, Tends) or isinstance(x, Tends):
+            raise refuse(BAD_QUERY, "write a limit as `limit(ai, T -> oo)`", span)
+        q, to = self.form(x), self.value(tends.to)
+        variable, old, new = self._variable(tends.name, span)
+        form = self._others_filled(q.value.xreplace({old: new}), tends.name)
+        return replace(q, value=limit_of(form, variable, to.value))
+
+    def _diff(self, x: Asked | Tends, by: Asked | Tends, span: Span) -> Quantity:
+        if not isinstance(by, Name) or isinstance(x, Tends):
+            raise refuse(BAD_QUERY, "write a derivative as `diff(ai, T)`", span)
+        q = self.form(x)
+        variable, old, new = self._variable(by.text, span)
+        return replace(q, value=derivative_of(q.value.xreplace({old: new}), variable))
+
+    def _solve(self, equation: Asked | Tends, by: Asked | Tends, span: Span) -> Quantity:
+        if not isinstance(by, Name) or not isinstance(equation, Operation) or equation.op != "==":
+            raise refuse(BAD_QUERY, "write an equation as `solve(ai.tensor == ridge, G)`", span)
+        left, right = (self.form(x) for x in equation.operands)
+        if left.word or right.word:
+            raise refuse(BAD_QUERY, "`solve` takes numbers on both sides", span)
+        shared_unit(left, right, "compare", span)
+        variable, old, new = self._variable(by.text, span)
+        sides = [self._others_filled(q.value.xreplace({old: new}), by.text) for q in (left, right)]
+        found: Solution = solve_for(sides[0], sides[1], variable, integer=True)
+        if found.word:
+            return word(found.word, *found.notes)
+        return Quantity(found.value, NONE, notes=found.notes)
+
+    def _others_filled(self, form: sympy.Expr, name: str) -> sympy.Expr:
+        """The form with every set dim filled in except the variable and what it replaced."""
+        return evaluate(form, {k: v for k, v in self.full_env().items() if k != name})
+
+
+def _set(form: sympy.Expr, name: str, n: int, context: Context) -> sympy.Expr:
+    found = context.pinned(name)
+    assert found is not None
+    old, new = found
+    return form.xreplace({old: new}).xreplace({symbol(name): sympy.Integer(n)})
+
+
+def _number(value: sympy.Expr) -> str:
+    return str(value) if value.is_Integer else f"{float(value):.6g}"
+
+
+def _suffix(q: Quantity) -> str:
+    text = str(q.unit)
+    return f" {text}" if text else ""
+
+
+__all__ = ["SECOND", "Evaluator"]

@@ -1,0 +1,214 @@
+"""Limits, derivatives and crossings of closed forms, with an honest "never".
+
+Rational forms are treated exactly. Maxima and minima are resolved where the variable
+grows; where they stay in the way of an exact answer the question is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sympy
+
+from opspec.analysis.forms import tidy, unbound
+
+_HIGHEST_DEGREE = 2
+_LAST_INTEGER = 2**40
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """``value``, or ``word`` ("never", "always") with the reason in ``notes``."""
+
+    value: sympy.Expr
+    word: str = ""
+    notes: tuple[str, ...] = ()
+
+
+class Unsolved(Exception):
+    """No exact answer is known; the message says what is in the way."""
+
+
+def limit_of(form: sympy.Expr, x: sympy.Symbol, to: sympy.Expr) -> sympy.Expr:
+    """The limit of a form as x goes to infinity or to a number.
+
+    Raises: Unsolved where maxima or divisions leave it open.
+    """
+    if to is not sympy.oo:
+        value = tidy(form).xreplace({x: to})
+        if value.has(sympy.nan, sympy.zoo):
+            value = sympy.limit(tidy(form), x, to) if not _stepped(form, x) else value
+        if value.has(sympy.nan, sympy.zoo):
+            raise Unsolved(f"the limit at {to} is not defined")
+        return value
+    return _at_infinity(_settle(form, x), x)
+
+
+def _stepped(form: sympy.Expr, x: sympy.Symbol) -> bool:
+    return any(f.has(x) for f in form.atoms(sympy.Max, sympy.Min, sympy.floor, sympy.ceiling))
+
+
+def _settle(form: sympy.Expr, x: sympy.Symbol) -> sympy.Expr:
+    """Maxima and minima resolved for large x; floors of growing quotients give way to the quotient."""
+
+    def extreme(*args: sympy.Expr, kind: type[sympy.Expr]) -> sympy.Expr:
+        best = args[0]
+        for other in args[1:]:
+            difference = _at_infinity(sympy.expand(other - best), x)
+            grows = difference.is_positive
+            if grows is None and difference is not sympy.S.Zero:
+                if not (other - best).has(x):
+                    best = kind(best, other)
+                    continue
+                raise Unsolved(f"which of {best} and {other} is larger in the end depends on other dims")
+            if bool(grows) == (kind is sympy.Max):
+                best = other if grows or kind is sympy.Min else best
+        return best
+
+    form = form.replace(lambda e: isinstance(e, sympy.Max) and e.has(x), lambda e: extreme(*e.args, kind=sympy.Max))
+    form = form.replace(lambda e: isinstance(e, sympy.Min) and e.has(x), lambda e: extreme(*e.args, kind=sympy.Min))
+    return form.replace(lambda e: isinstance(e, sympy.floor | sympy.ceiling) and e.has(x), lambda e: e.args[0])
+
+
+def _at_infinity(form: sympy.Expr, x: sympy.Symbol) -> sympy.Expr:
+    """The limit of a rational form at infinity by its leading terms."""
+    numerator, denominator = sympy.fraction(sympy.cancel(sympy.together(form)))
+    if not (numerator.has(x) or denominator.has(x)):
+        return form
+    try:
+        above, below = sympy.Poly(numerator, x), sympy.Poly(denominator, x)
+    except sympy.PolynomialError:
+        raise Unsolved(f"the form is not rational in {x.name}") from None
+    if above.degree() < below.degree():
+        return sympy.Integer(0)
+    ratio = sympy.cancel(above.LC() / below.LC())
+    if above.degree() == below.degree():
+        return ratio
+    sign = _sign(ratio)
+    if sign == 0:
+        raise Unsolved(f"it grows with {x.name}, with a sign that depends on {ratio}")
+    return sympy.oo * sign
+
+
+def _sign(value: sympy.Expr) -> int:
+    """The sign of a form whose symbols are positive; 0 if not known."""
+    if value.is_number:
+        return int(sympy.sign(value))
+    positive = {s: sympy.Dummy(positive=True) for s in value.free_symbols}
+    raised = value.xreplace(positive)
+    return 1 if raised.is_positive else -1 if raised.is_negative else 0
+
+
+def derivative_of(form: sympy.Expr, x: sympy.Symbol) -> sympy.Expr:
+    """The derivative of a rational form.
+
+    Raises: Unsolved if x stands in a maximum or a division that rounds.
+    """
+    form = tidy(form)
+    if _stepped(form, x):
+        raise Unsolved(f"the form has corners in {x.name}: a maximum, a minimum or a rounded division")
+    return sympy.factor(sympy.diff(form, x))
+
+
+def solve_for(left: sympy.Expr, right: sympy.Expr, x: sympy.Symbol, integer: bool) -> Solution:
+    """Where two forms are equal, as a value of x that is positive and finite.
+
+    ``integer``: x is an extent, so the first admissible integer is noted.
+
+    Raises: Unsolved where no exact answer is known.
+    """
+    difference = sympy.together(left - right)
+    if _stepped(difference, x):
+        return _scan(left, right, x)
+    numerator = sympy.expand(sympy.fraction(sympy.cancel(difference))[0])
+    if numerator == 0:
+        return Solution(numerator, "always", ("the two sides are equal for every value",))
+    if not numerator.has(x):
+        reason = f"never, because {x.name} cancels" if left.has(x) or right.has(x) else f"never: neither side depends on {x.name}"
+        held = _holds(left, right)
+        return Solution(numerator, "never", (reason, *([held] if held else [])))
+    poly = sympy.Poly(numerator, x)
+    if poly.degree() > _HIGHEST_DEGREE:
+        if unbound(numerator - x) and set(unbound(numerator)) != {x.name}:
+            raise Unsolved(f"the equation has degree {poly.degree()} in {x.name}")
+        roots = [r for r in sympy.Poly(numerator, x).nroots() if abs(sympy.im(r)) < 1e-12]  # noqa: PLR2004
+    elif poly.degree() == 1:
+        a, b = poly.all_coeffs()
+        roots = [sympy.cancel(-b / a)]
+    else:
+        roots = [sympy.cancel(r) for r in sympy.roots(poly, multiple=True)]
+    return _admissible(roots, left, right, x, integer)
+
+
+def _admissible(
+    roots: list[sympy.Expr], left: sympy.Expr, right: sympy.Expr, x: sympy.Symbol, integer: bool
+) -> Solution:
+    numbers = [r for r in roots if r.is_number]
+    if len(numbers) == len(roots):
+        good = sorted((r for r in numbers if r.is_real and r > 0), key=float)
+        if not good:
+            held = _holds(left.xreplace({x: sympy.Integer(1)}), right.xreplace({x: sympy.Integer(1)}))
+            return Solution(sympy.Integer(0), "never", (f"never: no positive {x.name} solves it", *([held] if held else [])))
+        notes = () if not integer else (f"first integer: {x.name} = {sympy.ceiling(good[0])}",)
+        return Solution(good[0], "", notes)
+    chosen = roots[-1] if len(roots) > 1 else roots[0]
+    for r in roots:
+        if _sign(r) > 0:
+            chosen = r
+    notes: list[str] = []
+    if _sign(chosen) < 0:
+        return Solution(chosen, "never", (f"never: it would need {x.name} = {sympy.factor(chosen)}, which is negative",))
+    if _sign(chosen) == 0:
+        numerator, denominator = sympy.fraction(sympy.factor(chosen))
+        factors = [f for part in (numerator, denominator) for f in sympy.Mul.make_args(part) if _sign(f) == 0]
+        if len(factors) == 1:
+            rest = chosen / factors[0] if factors[0] in sympy.Mul.make_args(numerator) else chosen * factors[0]
+            wanted = factors[0] if _sign(sympy.cancel(rest)) >= 0 else -factors[0]
+            notes.append(f"exists only where {_greater(wanted)}")
+        else:
+            notes.append("exists only where it is positive")
+    if integer:
+        notes.append(f"{x.name} is an integer: round up")
+    return Solution(sympy.factor(chosen), "", tuple(notes))
+
+
+def _greater(form: sympy.Expr) -> str:
+    """``a > b`` for a form that must be positive."""
+    terms = sympy.Add.make_args(sympy.expand(form))
+    plus = sympy.Add(*(t for t in terms if not t.could_extract_minus_sign()))
+    minus = sympy.Add(*(-t for t in terms if t.could_extract_minus_sign()))
+    return f"{plus} > {minus}"
+
+
+def _holds(left: sympy.Expr, right: sympy.Expr) -> str:
+    difference = sympy.cancel(left - right)
+    if difference.is_number and difference.is_real:
+        side = "below" if difference < 0 else "above"
+        return f"the left side is always {side} the right one"
+    return ""
+
+
+def _scan(left: sympy.Expr, right: sympy.Expr, x: sympy.Symbol) -> Solution:
+    """The first integer at which the left side reaches the right one, by doubling and halving."""
+    difference = left - right
+    if set(unbound(difference)) - {x.name}:
+        raise Unsolved(f"{x.name} stands in a maximum or a rounded division: give the other dims")
+
+    def at(n: int) -> sympy.Expr:
+        return difference.xreplace({x: sympy.Integer(n)})
+
+    start = at(1)
+    if start == 0:
+        return Solution(sympy.Integer(1), "", (f"first integer: {x.name} = 1",))
+    low, high = 1, 2
+    while high < _LAST_INTEGER and (at(high) > 0) == (start > 0) and at(high) != 0:
+        low, high = high, 2 * high
+    if high >= _LAST_INTEGER:
+        return Solution(sympy.Integer(0), "never", (f"never: no crossing up to {x.name} = {_LAST_INTEGER}",))
+    while high - low > 1:
+        middle = (low + high) // 2
+        if (at(middle) > 0) == (start > 0) and at(middle) != 0:
+            low = middle
+        else:
+            high = middle
+    return Solution(sympy.Integer(high), "", (f"first integer at which the sides meet or cross: {x.name} = {high}",))
