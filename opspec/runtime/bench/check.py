@@ -49,7 +49,9 @@ def poisoned() -> Iterator[None]:
     filling = torch.utils.deterministic.fill_uninitialized_memory
     mode = torch.get_deterministic_debug_mode()
     torch.utils.deterministic.fill_uninitialized_memory = True
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.set_deterministic_debug_mode(
+        "warn"
+    )  # the other switch also makes the compiler of peers avoid fast code
     try:
         yield
     finally:

@@ -6,6 +6,7 @@ whatever ends the run leaves what was measured until then.
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -131,6 +132,7 @@ def measure_case(
     except Exception as error:  # noqa: BLE001  # compiling, launching, memory: the record says what
         measured["status"] = "error"
         measured["reason"] = one_line(error)
+        measured["traceback"] = traceback.format_exception(error)
     finally:
         keep()
 

@@ -6,6 +6,7 @@ baseline.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -61,7 +62,8 @@ def prepare_peers(
 ) -> list[PeerRow]:
     """Make, run once and check each peer on the first set of inputs."""
     rows: list[PeerRow] = []
-    torch.compiler.reset()  # once per shape: what is compiled next stays in use until the shape is done
+    if "torch._dynamo" in sys.modules:
+        torch.compiler.reset()  # once per shape: what is compiled next stays in use until the shape is done
     for peer in peers:
         progress(f"preparing {peer.name}")
         start = time.perf_counter()

@@ -30,6 +30,7 @@ TILES = {
 }
 PARTS = {"read": 1, "write": 1, "copy": 2, "mix21": 3}
 LARGE = 1 << 30
+EXPONENTIALS = 256  # chained on each element
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +139,7 @@ def large_stream(device: Cuda, kind: str, count: int) -> float:
 
 def exp_rate(device: Cuda, count: int) -> float:
     """Base-2 exponentials per second."""
-    block, repeats = 2048, 256
+    block, repeats = 2048, EXPONENTIALS
     programs = device.properties.multi_processor_count * 16
     values = torch.rand(programs * block, device="cuda")
 

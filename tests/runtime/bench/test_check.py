@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+import torch._inductor.config as inductor_config
 
 from opspec.runtime.bench.check import allowance, check_output, close_enough, poisoned
 from opspec.runtime.bench.model import Tolerance
@@ -58,6 +59,7 @@ def test_poison_fills_fresh_memory_and_is_taken_back():
     with poisoned():
         assert torch.empty(100).isnan().all()
         assert torch.empty(4, dtype=torch.int32).eq(torch.iinfo(torch.int32).max).all()
+        assert not inductor_config.deterministic
     assert not torch.are_deterministic_algorithms_enabled()
 
 
