@@ -162,6 +162,7 @@ def _running(
 ) -> Bounded:
     n = inside.cumsum(axis=axis)
     spread = _filled(error, inside, 0)
+    certain = np.isfinite(spread.cumsum(axis=axis))
     match monoid:
         case "sum":
             total = _filled(value, inside, 0).cumsum(axis=axis)
@@ -172,7 +173,7 @@ def _running(
             reach = _filled(np.abs(value) + error, inside, 1).cumprod(axis=axis)
             growth = 0.0 if integral else np.where(n > 1, n, 0) * UNIT
             gap = reach * (1.0 + growth) - np.abs(result)
-            return settle(result, np.where(gap > 4e-16 * n * reach, gap, 0.0), True)
+            return settle(result, np.where(gap > 4e-16 * n * reach, gap, 0.0), certain)
         case "max" | "min":
             pick = np.maximum if monoid == "max" else np.minimum
             if value.dtype.kind in "iub":
@@ -185,7 +186,7 @@ def _running(
                 for v in (value, value + error, value - error)
             ]
             gap = np.maximum(np.abs(ends[1] - ends[0]), np.abs(ends[0] - ends[2]))
-            return settle(ends[0], np.where(ends[1] == ends[2], 0.0, gap), True)
+            return settle(ends[0], np.where(ends[1] == ends[2], 0.0, gap), certain)
         case "any" | "all":
             pick = np.maximum if monoid == "any" else np.minimum
             truth = pick.accumulate(

@@ -49,7 +49,7 @@ def unary(op: UnaryOp, x: Bounded, *, precise: bool = False) -> Bounded:
             return _rounded(np.sqrt, x if precise else _flushed(x), 1.0 if precise else SQRT, correct=precise)
         case "tanh":
             value, error = image(np.tanh, x)
-            return settle(value, error + TANH * UNIT * np.abs(np.sign(value)), True)
+            return settle(value, error + TANH * UNIT * np.abs(np.sign(value)), np.isfinite(error))
         case "erf":
             return _rounded(_erf, _flushed(x), ERF)
         case "sin":
@@ -108,6 +108,7 @@ def _exponential(x: Bounded) -> Bounded:
 
 def _periodic(value: Array, x: Bounded) -> Bounded:
     error = np.minimum(x.error + TRIGONOMETRIC * UNIT * np.maximum(np.abs(value), TINY), 2.0)
+    error = np.where(np.isinf(x.error), np.inf, error)
     return settle(value, error, np.isfinite(x.error))
 
 
@@ -175,9 +176,8 @@ def _quotient(a: Bounded, b: Bounded, *, precise: bool) -> Bounded:
     raised = a.error + np.where(b.error == 0, 0.0, np.abs(value) * b.error)
     error = np.where(raised == 0, 0.0, raised / nearest)
     error = np.where(_straddles(b) | np.isinf(a.error), np.inf, error)
-    error = np.where(
-        np.isinf(b.value) & np.isfinite(a.value), np.where(np.isinf(a.error), np.inf, 0.0), error
-    )
+    vanishes = np.isinf(b.value) & np.isfinite(b.error) & np.isfinite(a.value) & np.isfinite(a.error)
+    error = np.where(vanishes, 0.0, error)
     certain = np.isfinite(a.error) & np.isfinite(b.error) & ~_straddles(b) & ~(_straddles(a) & (b.value == 0))
     units = 1.0 if precise else DIVIDE
     own = rounding(value, np.broadcast_to(error, value.shape), units, may_be_exact=precise)
@@ -192,7 +192,8 @@ def _extreme(greatest: bool, a: Bounded, b: Bounded) -> Bounded:
     low = pick(a.value - a.error, b.value - b.error)
     error = np.where((high == value) & (low == value), 0.0, np.maximum(high - value, value - low))
     error = np.where(np.isinf(a.error) | np.isinf(b.error), np.inf, error)
-    return settle(value, np.where(np.isnan(value), 0.0, error), True)
+    certain = np.isfinite(a.error) & np.isfinite(b.error)
+    return settle(value, np.where(np.isnan(value) & certain, 0.0, error), certain)
 
 
 def _binary_integer(op: BinaryOp, a: Bounded, b: Bounded) -> Bounded:
@@ -246,6 +247,7 @@ def compare(op: CompareOp, a: Bounded, b: Bounded) -> Bounded:
         "eq": np.equal,
         "ne": np.not_equal,
     }
+    a, b = operand(a), operand(b)
     with np.errstate(all="ignore"):
         value = np.asarray(tests[op](a.value, b.value)).astype(np.int64)
         reach = a.error + b.error
