@@ -37,7 +37,7 @@ def call(expr: s.Call, draft: Draft, env: Env) -> Value:
     if function is not None:
         return _inline(expr, function, draft, env)
     if expr.binders is not None or expr.conditions:
-        if name in UNARY or name in ("where",):
+        if name in UNARY or name == "where":
             scope.fail(forms.form(expr.name.span, f"`{name}` takes no index", f"write `{name}(…)`"))
         scope.fail(_unknown(expr, draft))
     if expr.otherwise is not None:
@@ -54,7 +54,7 @@ def call(expr: s.Call, draft: Draft, env: Env) -> Value:
         return _extreme(expr, draft, env)
     if name == "where":
         return _where(expr, draft, env)
-    scope.fail(_unknown(expr, draft))
+    return scope.fail(_unknown(expr, draft))
 
 
 def _unknown(expr: s.Call, draft: Draft) -> Diagnostic:

@@ -7,6 +7,7 @@ one axis, or split the domain by complementary conditions.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from opspec.diagnostics import Diagnostic, Note
@@ -27,8 +28,13 @@ class Segment:
     step: int = 1
 
 
-def check(tensor: Tensor, writers: list[Define], facts: Facts, place: Span) -> list[Diagnostic]:
-    """The faults in how an output is written; none if it is covered exactly."""
+def check(
+    tensor: Tensor, writers: list[Define], facts: Facts, place: Span, conditions: Mapping[Int, Span]
+) -> list[Diagnostic]:
+    """The faults in how an output is written; none if it is covered exactly.
+
+    ``conditions``: where the text of a constraint stands, for the message.
+    """
     images: list[list[Segment]] = []
     for w in writers:
         image = _image(w, facts)
@@ -42,7 +48,8 @@ def check(tensor: Tensor, writers: list[Define], facts: Facts, place: Span) -> l
     for w in writers:
         left = _restriction(w, facts)
         if left is not None:
-            text = f"it is written only where `{left} >= 0`"
+            said = conditions[left].text if left in conditions else f"{left} >= 0"
+            text = f"it is written only where `{said}`"
             return [domains.uncovered(w.span or place, tensor.name, text)]
     return _tiles(tensor, writers, images, facts, place)
 
@@ -88,11 +95,11 @@ def _segment(at: Int, ranges: dict[str, Range], facts: Facts) -> Segment | None:
     known = facts.extended(domain(ranges.values()))
     step, left = ONE, dict(coefficients)
     while left:
-        name = next((n for n, c in left.items() if equal(c, step, known)), None)
-        if name is None:
+        inner = next((n for n, c in left.items() if equal(c, step, known)), None)
+        if inner is None:
             return None
-        step = step * sizes[name]
-        del left[name]
+        step = step * sizes[inner]
+        del left[inner]
     return Segment(rest, step)
 
 

@@ -23,7 +23,8 @@ def check_function(
             report.append(names.duplicate(name.span, name.text, seen[name.text].span))
         seen.setdefault(name.text, name)
     chain = _cycle(function.name.text, functions)
-    if chain is not None:
+    order = list(functions)
+    if chain is not None and function.name.text == min(chain, key=order.index):
         report.append(names.recursion(function.name.span, chain))
 
 

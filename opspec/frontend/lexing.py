@@ -63,8 +63,8 @@ def chunks(source: Source, tokens: Iterable[Token], report: list[Diagnostic]) ->
                 pending = token
             continue
         starts = kind in _STARTS and token.column == 1 and (pending is not None or not current)
-        if current and starts and depth and _is_item(source, token):
-            result.append(Chunk(tuple(current), depth[-1]))
+        if current and starts and current[-1].type != "DOC" and _is_item(source, token):
+            result.append(Chunk(tuple(current), depth[-1] if depth else None))
             current, depth, pending = [], [], None
         if (
             current
@@ -97,6 +97,9 @@ def chunks(source: Source, tokens: Iterable[Token], report: list[Diagnostic]) ->
                     )
                 )
                 return result
+            else:
+                report.append(faults.unopened(span_of(source, token), str(token)))
+                continue
         current.append(token)
     if current:
         result.append(Chunk(tuple(current), depth[-1] if depth else None))

@@ -35,7 +35,8 @@ def operator(
     requires, assumes, parameters = _declarations(node, scope)
     scope.facts = bounds.facts(requires, assumes)
     kernels = _kernels(node, scope)
-    _check_outputs(node, scope)
+    if kernels:
+        _check_outputs(node, scope)
     if any(d.severity == "error" for d in report[before:]):
         return None
     used = {t.dtype.name for t in scope.tensors.values()} | {
@@ -151,4 +152,4 @@ def _check_outputs(node: s.OpDecl, scope: OpScope) -> None:
                 domains.twice(writers[1].span or place, tensor.name, writers[0].span, proven=False)
             )
         else:
-            scope.report += coverage.check(tensor, writers, scope.facts, place)
+            scope.report += coverage.check(tensor, writers, scope.facts, place, scope.places)

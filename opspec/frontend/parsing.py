@@ -57,8 +57,11 @@ def parse(source: Source, report: list[Diagnostic]) -> File:
     elif pieces and pieces[0].tokens[0].type == "DOC":
         doc = building.doc_text(str(pieces[0].tokens[0]))
     items: list[Item] = []
+    strays = [d.span.start for d in report if d.span is not None]
     for piece in pieces:
-        tree = _tree(source, piece, report)
+        first, last = piece.tokens[0].start_pos or 0, source.text.find("\n", piece.tokens[-1].end_pos or 0)
+        stray = any(first <= at and (at < last or last < 0) for at in strays)
+        tree = _tree(source, piece, [] if stray else report)
         if tree is not None:
             _collect(source, tree, items, report)
     return File(source, doc, tuple(items), complete=len(report) == before)
@@ -108,7 +111,7 @@ def _tree(source: Source, piece: lexing.Chunk, report: list[Diagnostic]) -> Tree
         report.append(faults.unclosed(lexing.span_of(source, piece.cut), str(piece.cut)))
         return None
     try:
-        result = machine.feed_eof(last)
+        result = machine.feed_token(Token.new_borrow_pos("$END", "", last))
     except UnexpectedInput:
         accepted = table.states[machine.parser_state.position]
         end = Span(source, last.end_pos or 0, last.end_pos or 0)
@@ -118,6 +121,9 @@ def _tree(source: Source, piece: lexing.Chunk, report: list[Diagnostic]) -> Tree
 
 
 _RESERVED = {"AND", "OR", "NOT", "FOR", "ELSE", "IN", "USING"}
+
+
+_OPERATORS = {"SIGN", "TIMES", "COMPARE"}
 
 
 def _keywords() -> set[str]:
@@ -148,6 +154,8 @@ def _advice(token: Token, previous: Token | None, accepted: set[str]) -> str:
         return nearest(str(token), _ITEMS)
     if token.type == "EQUAL" and "COMPARE" in accepted:
         return "equality is written `==`"
+    if str(token) in ("if", "elif", "while", "return", "lambda") and token.type == "NAME":
+        return f"`{token}` is no word of this language; a choice is `where(condition, a, b)`"
     if token.type == "NAME" and str(previous) in ("if", "while", "return", "def", "lambda"):
         return f"`{previous}` is no word of this language; a choice is `where(condition, a, b)`"
     if (
@@ -163,6 +171,9 @@ def _advice(token: Token, previous: Token | None, accepted: set[str]) -> str:
 
 def _expected(accepted: set[str]) -> str:
     words = []
+    if _OPERATORS <= accepted:
+        accepted = accepted - _OPERATORS - {"AND", "OR", "POWER", "DOT", "ELSE", "LSQB", "LPAR", "USING"}
+        words.append("an operator")
     for kind in sorted(accepted):
         if kind.startswith("__") or kind.islower():
             continue

@@ -109,8 +109,7 @@ def _reaching(var: IndexVar, conditions: list[Int], known: dict[str, Range], dra
                 promised = _promised(u + 1, draft.scope)
                 if promised is not None:
                     return Range(index=var.name, upper=promised)
-    place = var.span
-    draft.scope.fail(names.no_extent(place, var.shown, {*draft.scope.dims, *draft.scope.derived}))
+    return draft.scope.fail(names.no_extent(var.span, var.shown, {*draft.scope.dims, *draft.scope.derived}))
 
 
 def _promised(value: Int, scope: OpScope) -> Int | None:

@@ -76,7 +76,7 @@ def _read(node: Read, facts: Facts, draft: Draft, *, report: bool) -> bool:
         if not prove(c, facts) and not _from_data(node):
             if report:
                 scope.report.append(
-                    domains.outside_domain(_place(node.span, draft), node.name, str(c), where)
+                    domains.outside_domain(_place(node.span, draft), node.name, f"{c} >= 0", where)
                 )
             return False
     return fine
@@ -100,16 +100,15 @@ def _axis(
 ) -> bool:
     if index.tensors():
         return True
-    name = node.name if len(node.indices) < 2 else f"axis {k} of `{node.name}`"
-    axis = f"`{name}`" if len(node.indices) < 2 else name
+    axis = f"axis {k} of `{node.name}`" if len(node.indices) > 1 else f"`{node.name}`"
     for over, goal in ((True, upper - 1 - index), (False, index - lower)):
         if not prove(goal, facts):
             if report:
-                draft.scope.report.append(
-                    domains.out_of_range(
-                        _place(node.span, draft), shown(index, draft), axis, str(upper), over, "", where
-                    )
-                )
+                whole = _place(node.span, draft)
+                written = draft.scope.written_indices.get(whole, ())
+                place = written[k] if k < len(written) else whole
+                text = place.text if k < len(written) else shown(index, draft)
+                draft.scope.report.append(domains.out_of_range(place, text, axis, str(upper), over, "", where))
             return False
     return True
 

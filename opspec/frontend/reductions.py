@@ -6,7 +6,7 @@ from opspec.frontend import syntax as s
 from opspec.frontend import typing as t
 from opspec.frontend.builtins import MONOIDS, SCANS, USING
 from opspec.frontend.drafts import Draft
-from opspec.frontend.faults import names, values
+from opspec.frontend.faults import domains, names, values
 from opspec.frontend.faults import syntax as forms
 from opspec.frontend.integer_exprs import Domain, conditions
 from opspec.frontend.scope import Env, IndexVar, Local
@@ -240,13 +240,8 @@ def _guarded(
         )
     if monoid in ("max", "min"):
         if not (isinstance(empty, Literal) and empty.value == identity):
-            draft.scope.fail(
-                values.condition(
-                    expr.conditions[0].span,
-                    expr.conditions[0].span.text,
-                    f"on data that may select nothing, declare the identity: `else {'-inf' if monoid == 'max' else 'inf'}`",
-                )
-            )
+            place = expr.conditions[0].span
+            draft.scope.fail(domains.may_select_nothing(place, monoid, place.text))
         body = t.to_float(body, draft.scope, span)
     outside: Value = Literal(value=identity, dtype=F32, span=span)
     if body.dtype.kind == "int":

@@ -129,6 +129,7 @@ class OpScope:
     distinct: set[str] = field(default_factory=set)
     facts: Facts = field(default_factory=Facts)
     places: dict[Int, Span] = field(default_factory=dict)
+    written_indices: dict[Span, tuple[Span, ...]] = field(default_factory=dict)
     nodes: int = 0
 
     def fail(self, diagnostic: Diagnostic) -> NoReturn:

@@ -48,6 +48,7 @@ def check_name(name: s.Ident, scope: OpScope, what: str) -> bool:
     """Whether a name may be declared: free, and no word of the language."""
     if name.text in RESERVED:
         scope.report.append(forms.reserved(name.span, name.text, what))
+        scope.broken.add(name.text)
         return False
     if name.text in scope.names():
         scope.report.append(names.duplicate(name.span, name.text, scope.place_of(name.text)))
@@ -181,7 +182,7 @@ def requirements(node: s.RequireDecl, scope: OpScope) -> list[Require]:
                 right = integer(expr, scope, Env({}))
                 if left.tensors() or right.tensors():
                     scope.fail(
-                        values.condition(
+                        values.on_data(
                             part.span,
                             part.span.text,
                             "`require` is about shapes; a promise about data is `assume`",

@@ -20,6 +20,8 @@ from opspec.ir.values import Scan, walk
 def statement(node: s.Statement, scope: OpScope) -> list[Define]:
     """The defines of a statement; reports, and raises Skip where nothing can be said."""
     name = node.name.text
+    if name in scope.broken:
+        raise Skip
     tensor = scope.tensors.get(name)
     draft = Draft(name, scope)
     draft.root = node.value
@@ -39,7 +41,7 @@ def statement(node: s.Statement, scope: OpScope) -> list[Define]:
     value = lower(node.value, draft, env)
     for k, (condition, unknown_names) in enumerate(draft.loose):
         if k not in draft.used:
-            missing = sorted(unknown_names - bound)[0]
+            missing = min(unknown_names - bound)
             place = next(e for e in s.walk(condition) if isinstance(e, s.Name) and e.name == missing)
             scope.fail(names.unknown(place.span, missing, {*scope.names(), *bound}, "index or dim"))
     storage = _storage(node, tensor, scope)

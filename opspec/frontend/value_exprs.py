@@ -109,7 +109,7 @@ def _name(expr: s.Name, draft: Draft, env: Env) -> Value:
             return _element(s.Ident(name, expr.span), (), None, expr, draft, env)
     if looks_like_index(expr, draft, env):
         scope.fail(names.unbound(expr.span, name, draft.origin))
-    scope.fail(names.unknown(expr.span, name, candidates(scope, env)))
+    return scope.fail(names.unknown(expr.span, name, candidates(scope, env)))
 
 
 def looks_like_index(expr: s.Name, draft: Draft, env: Env) -> bool:
@@ -275,6 +275,7 @@ def _element(
     if failed:
         raise Skip
     note_axes(tuple(at), written, extents, name, env)
+    scope.written_indices[expr.span] = tuple(i.span for i in written)
     other: Value | None = None
     if otherwise is not None:
         other = lower(otherwise, draft, env)

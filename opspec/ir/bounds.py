@@ -86,8 +86,7 @@ def _canonical(value: Int, multiples: tuple[tuple[str, Int], ...]) -> Int:
                 for d in atom.num.dims() & set(table)
             ):
                 return Int.of(atom)
-            changed = floor_div(atom.num.substitute(replace), atom.den.substitute(replace))
-            return changed
+            return floor_div(atom.num.substitute(replace), atom.den.substitute(replace))
         return None
 
     return value.substitute(replace)
@@ -314,7 +313,7 @@ def prune(values: Iterable[Int], facts: Facts, *, largest: bool) -> tuple[Int, .
 
 def extreme(value: Int, ranges: Iterable[Range], constraints: Iterable[Int], facts: Facts) -> Int | None:
     """An upper bound of ``value`` in dims alone, attained where the bounds are tight."""
-    known = [k for k in domain(ranges, constraints)]
+    known = list(domain(ranges, constraints))
     for _ in range(8):
         names = sorted(value.free_indices())
         if not names:

@@ -110,7 +110,7 @@ def out_of_range(
     span: Span, text: str, axis: str, extent: str, over: bool, reach: str, where: Span | None
 ) -> Diagnostic:
     """A read that is not proven to stay inside."""
-    side = f"be {extent} or more" if over else "be negative"
+    side = f"be `{extent}` or more" if over else "be negative"
     notes = [Note(f"{axis} has the extent `{extent}`", where)] if where is not None else []
     if reach:
         notes.append(Note(f"`{text}` reaches `{reach}`"))
@@ -125,7 +125,7 @@ def out_of_range(
 
 def outside_domain(span: Span, name: str, condition: str, where: Span | None) -> Diagnostic:
     """A read of a value where it is not defined."""
-    notes = (Note(f"it is defined where `{condition} >= 0`", where),)
+    notes = (Note(f"it is defined where `{condition}`", where),)
     return Diagnostic(
         code=RANGE,
         message=f"`{name}` is read where it may not be defined",
@@ -144,6 +144,17 @@ def may_be_empty(span: Span, name: str, condition: str) -> Diagnostic:
         span=span,
         notes=(Note(f"not proven: `{condition} >= 0`"),) if condition else (),
         help=f"declare what it gives then: `{name}[…](…) else {identity}`",
+    )
+
+
+def may_select_nothing(span: Span, name: str, condition: str) -> Diagnostic:
+    """A max or min over the points that fulfil a condition on data."""
+    identity = {"max": "-inf", "min": "inf"}[name]
+    return Diagnostic(
+        code=EMPTY,
+        message=f"`{condition[:60]}` may select nothing, and `{name}` has no value then",
+        span=span,
+        help=f"declare its identity: `{name}[…](…) else {identity}`",
     )
 
 

@@ -109,6 +109,11 @@ def default(span: Span, name: str, dtype: str) -> Diagnostic:
     )
 
 
+def on_data(span: Span, text: str, help: str) -> Diagnostic:
+    """A requirement that the host cannot check."""
+    return Diagnostic(code=CONDITION, message=f"`{text[:60]}` depends on data", span=span, help=help)
+
+
 def condition(span: Span, text: str, help: str = "") -> Diagnostic:
     """A condition on values where a domain is stated."""
     return Diagnostic(
