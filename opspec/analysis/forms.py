@@ -20,17 +20,33 @@ _TAKEN = frozenset({"max", "min", "math", "inf", "nan", "True", "False", "None"}
 
 @lru_cache(maxsize=4096)
 def tidy(expr: sympy.Expr) -> sympy.Expr:
-    """An equal, shorter form: common factors cancelled and taken out. Never a search."""
-    if not isinstance(expr, sympy.Expr) or expr.is_Atom:
+    """An equal, shorter form: common factors cancelled and taken out. Never a search.
+
+    Maxima, minima and rounded divisions stand for themselves, as symbols would.
+    """
+    if not isinstance(expr, sympy.Expr) or expr.is_Atom or expr.has(sympy.oo, sympy.zoo, sympy.nan):
         return expr
-    if expr.count_ops() > _LARGEST_TIDIED or expr.has(sympy.oo, sympy.zoo, sympy.nan):
+    flat, back = abstract(expr)
+    if flat.count_ops() > _LARGEST_TIDIED:
         return expr
-    numerator, denominator = sympy.fraction(sympy.together(expr)) if _divides(expr) else (expr, sympy.Integer(1))
-    if denominator.free_symbols:
-        expr = sympy.cancel(numerator / denominator)
-        numerator, denominator = sympy.fraction(expr)
-        return _short(numerator) / _short(denominator)
-    return _short(expr)
+    if not _divides(flat):
+        return _short(flat).xreplace(back)
+    numerator, denominator = sympy.fraction(sympy.cancel(sympy.together(flat)))
+    return (_short(numerator) / _short(denominator)).xreplace(back)
+
+
+def abstract(expr: sympy.Expr) -> tuple[sympy.Expr, dict[sympy.Symbol, sympy.Expr]]:
+    """The form as a rational function, with a symbol for each maximum, minimum and rounded division;
+    and what these symbols stand for."""
+    steps = _outermost(expr)
+    names = {f: sympy.Symbol(f"~{k}", integer=True) for k, f in enumerate(steps)}
+    return expr.xreplace(names), {v: k for k, v in names.items()}
+
+
+def _outermost(expr: sympy.Expr) -> list[sympy.Expr]:
+    if isinstance(expr, sympy.Max | sympy.Min | sympy.floor | sympy.ceiling):
+        return [expr]
+    return list(dict.fromkeys(f for a in expr.args for f in _outermost(a)))
 
 
 def _divides(expr: sympy.Expr) -> bool:

@@ -18,6 +18,7 @@ import sympy
 from opspec.analysis.costs import BlockCost, OpCost
 from opspec.analysis.costs.model import add
 from opspec.analysis.forms import evaluate, unbound
+from opspec.analysis.lattice.symbols import largest, smallest
 from opspec.analysis.machine import Machine
 
 Resource = L["memory", "tensor", "vector", "sfu", "l2", "launch"]
@@ -41,7 +42,7 @@ class BlockTime:
     def time(self) -> sympy.Expr:
         """The longest resource, and the launch."""
         work = [v for k, v in self.seconds.items() if k != "launch"]
-        return sympy.Max(*work) + self.seconds["launch"]
+        return largest(*work) + self.seconds["launch"]
 
 
 def block_times(
@@ -115,4 +116,4 @@ def attainable(costs: OpCost, machine: Machine, boundary: str = "") -> sympy.Exp
     flops = costs.total_flops("tensor") if dtype else costs.total_flops()
     roof = exact(peak[1] if peak else machine.vector)
     total = costs.total_bytes(boundary)
-    return roof if total == 0 else sympy.Min(roof, exact(machine.bandwidth) * flops / total)
+    return roof if total == 0 else smallest(roof, exact(machine.bandwidth) * flops / total)

@@ -77,7 +77,7 @@ def differences(op, seed=0, many=3, least=1, most=5, stats=None):
         stats["refused: " + re.sub(r"`[^`]*`", "_", str(f))[-90:]] += 1
         return []
     # Small and large shapes tell apart domains that happen to agree on the random ones.
-    shapes = [*shapes_for(op, rng, 1, 1, 1), *shapes_for(op, rng, many, least, most), *shapes_for(op, rng, 1, 6, 8)]
+    shapes = [*shapes_for(op, rng, 1, 1, 1), *shapes_for(op, rng, many, least, most), *shapes_for(op, rng, 1, 5, 6)]
     wrong = []
     lengths = any(a.kind == "bound" for a in op.assumes)
     for shape, total in zip(shapes, Tally(op, shapes).run(), strict=True):
@@ -136,7 +136,7 @@ def main():
     first, last = (0, int(sys.argv[1])) if len(sys.argv) == 2 else map(int, sys.argv[1:3])  # noqa: PLR2004
     stats, bad = defaultdict(int), 0
     for seed in range(first, last):
-        wrong = differences(Maker(seed).op(), seed, stats=stats)
+        wrong = differences(Maker(seed).op(), seed, many=1, stats=stats)
         if wrong:
             bad += 1
             if bad <= 10:  # noqa: PLR2004

@@ -20,7 +20,7 @@ from opspec.analysis.lattice import Domain, Facts, Inexact, canonical, count_poi
 from opspec.analysis.lattice.count import components, interval
 from opspec.analysis.lattice.domain import data_in, simplify
 from opspec.analysis.lattice.series import indicator
-from opspec.analysis.lattice.symbols import to_sympy
+from opspec.analysis.lattice.symbols import smallest, to_sympy
 from opspec.ir.integers import ONE, ZERO, Datum, FloorDiv, Index, Int, Mod, floor_div, index, least
 
 _MOST_REGIONS = 6
@@ -46,16 +46,17 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """Addresses known by number only. ``key`` is equal for equal sets."""
+    """Addresses known by number only. ``key`` is equal for equal sets, where ``guards`` on dims hold."""
 
     key: tuple[str, ...]
     count: Count
+    guards: frozenset[Int] = frozenset()
 
 
 def count_addresses(accesses: Sequence[Access], extents: tuple[Int, ...], facts: Facts) -> Count:
     """Distinct elements of a tensor that any of the accesses touches."""
     regions: list[Region] = []
-    opaque: dict[tuple[str, ...], Opaque] = {}
+    opaque: list[Opaque] = []
     size = sympy.Mul(*(to_sympy(e, facts) for e in extents))
     for access in accesses:
         try:
@@ -63,7 +64,9 @@ def count_addresses(accesses: Sequence[Access], extents: tuple[Int, ...], facts:
         except Inexact as reason:
             return Count(size, False, str(reason))
         if isinstance(image, Opaque):
-            opaque[image.key] = image
+            if not any(o.key == image.key and o.guards <= image.guards for o in opaque):
+                opaque = [o for o in opaque if o.key != image.key or not image.guards <= o.guards]
+                opaque.append(image)
         elif image not in regions:
             regions.append(image)
     if any(_is_whole(r, extents, facts) for r in regions):
@@ -76,16 +79,16 @@ def count_addresses(accesses: Sequence[Access], extents: tuple[Int, ...], facts:
 
 
 def _joined(
-    regions: list[Region], opaque: dict[tuple[str, ...], Opaque], size: sympy.Expr, rank: int, facts: Facts
+    regions: list[Region], opaque: list[Opaque], size: sympy.Expr, rank: int, facts: Facts
 ) -> Count:
     """Regions and opaque sets of one tensor together."""
     if opaque and (regions or len(opaque) > 1):
-        parts = [o.count.value for o in opaque.values()]
+        parts = [o.count.value for o in opaque]
         if regions:
             parts.append(_union(regions, rank, facts).value)
-        return Count(sympy.Min(size, sympy.Add(*parts)), False, "accesses of different kinds may overlap")
+        return Count(smallest(size, sympy.Add(*parts)), False, "accesses of different kinds may overlap")
     if opaque:
-        return next(iter(opaque.values())).count
+        return opaque[0].count
     return _union(regions, rank, facts)
 
 
@@ -174,10 +177,11 @@ def _image(access: Access, extents: tuple[Int, ...], facts: Facts) -> Region | O
             region_parts.append(-ONE)
     if all(not k.startswith("opaque") for k in keys):
         return Region(tuple(simplify(region_parts)), tuple(strides))
-    guards = (indicator(c, facts) for c in shadow.constraints if not c.free_indices() and not data_in(c))
-    value = sympy.Mul(*guards, *(c.value for c in counts))
+    guards = [c for c in shadow.constraints if not c.free_indices() and not data_in(c)]
+    guards = [c for c in guards if indicator(c, facts) != 1]
+    value = sympy.Mul(*(indicator(c, facts) for c in guards), *(c.value for c in counts))
     why = "; ".join(dict.fromkeys(c.why for c in counts if c.why))
-    return Opaque(tuple(keys), Count(value, all(c.exact for c in counts), why))
+    return Opaque(tuple(keys), Count(value, all(c.exact for c in counts), why), frozenset(guards))
 
 
 def _axis_groups(at: tuple[Int, ...], shadow: Domain) -> list[tuple[tuple[int, ...], Domain]]:
@@ -221,7 +225,7 @@ def _part(
     if _injective(exprs, domain, facts):
         return Opaque(key, Count(count_points(domain, facts)))
     points = count_points(domain, facts)
-    return Opaque(key, Count(sympy.Min(points, limit), False, "an index expression that may repeat addresses"))
+    return Opaque(key, Count(smallest(points, limit), False, "an index expression that may repeat addresses"))
 
 
 def _key(exprs: tuple[Int, ...], domain: Domain) -> tuple[str, ...]:
@@ -301,7 +305,7 @@ def _divided_axis(
         return None
     start, den = low + inner[1], atom.den
     if isinstance(atom, FloorDiv):
-        first, last = floor_div(start, den), floor_div(start + size - 1, den)
+        first, last = facts.quotient(start, den), facts.quotient(start + size - 1, den)
         return _interval_region(k, first, last - first + 1)
     if facts.proves(size - den, least=1):
         return _interval_region(k, ZERO, den)
@@ -360,7 +364,7 @@ def _window(
     points = count_points(domain, facts)
     if facts.proves(step - length, least=1):
         return Opaque(key, Count(points))
-    return Opaque(key, Count(sympy.Min(points, to_sympy(extent, facts)), False, "a strided window over an edge"))
+    return Opaque(key, Count(smallest(points, to_sympy(extent, facts)), False, "a strided window over an edge"))
 
 
 def _divided(
@@ -435,7 +439,7 @@ def _gathered(
     data = [e.atom for e in exprs if e.tensors()]
     if all(isinstance(a, Datum) and a.tensor in facts.distinct for a in data) and _recovered(exprs, domain, facts):
         return Opaque(key, Count(points))
-    return Opaque(key, Count(sympy.Min(points, limit), False, "a gather: addresses may repeat"))
+    return Opaque(key, Count(smallest(points, limit), False, "a gather: addresses may repeat"))
 
 
 def _recovered(exprs: tuple[Int, ...], domain: Domain, facts: Facts) -> bool:

@@ -17,7 +17,7 @@ from opspec.analysis.lattice.domain import Domain, Inexact, bounds_of, data_in
 from opspec.analysis.lattice.facts import Facts, positive_part
 from opspec.analysis.lattice.series import indicator, under_line
 from opspec.analysis.lattice.symbols import to_sympy
-from opspec.ir.integers import ONE, Int, floor_div, greatest, least
+from opspec.ir.integers import ONE, Int, greatest, least
 
 
 @lru_cache(maxsize=16384)
@@ -78,8 +78,8 @@ def interval(name: str, constraints: tuple[Int, ...], facts: Facts) -> tuple[Int
     lowers, uppers = bounds_of(name, constraints, facts)
     if not lowers or not uppers:
         raise Inexact(f"index `{name}` has no bound on one side")
-    low = _sharpest([floor_div(a - 1 - r, a) for a, r in lowers], facts, 1)
-    high = _sharpest([floor_div(s, b) for b, s in uppers], facts, -1)
+    low = _sharpest([facts.quotient(a - 1 - r, a) for a, r in lowers], facts, 1)
+    high = _sharpest([facts.quotient(s, b) for b, s in uppers], facts, -1)
     start = greatest(*low) if len(low) > 1 else low[0]
     sizes = [h + 1 - start for h in high]
     size = least(*sizes) if len(sizes) > 1 else sizes[0]

@@ -134,6 +134,19 @@ class Facts:
                 value = value + (top - Int.of(atom)) * c
         return value
 
+    def quotient(self, num: Int, den: Int) -> Int:
+        """``num // den`` for a positive den, without the division where its remainder is known."""
+        found = floor_div(num, den)
+        for monomial, c in found.terms:
+            atom = monomial[0][0] if len(monomial) == 1 else None
+            if isinstance(atom, FloorDiv) and atom.den == den and (c, monomial[0][1]) == (1, 1):
+                rest, whole = atom.num, found - Int.of(atom)
+                if self.proves(rest, least=1) and self.proves(den - 1 - rest, least=1):
+                    return whole
+                if self.proves(-rest - 1, least=1) and self.proves(rest + den, least=1):
+                    return whole - 1
+        return found
+
     def positive(self, value: Int) -> bool:
         """Whether ``value >= 1`` follows where no extent is empty."""
         return self.proves(value - 1, least=1)

@@ -20,7 +20,7 @@ from opspec.analysis.lattice.series import indicator
 from opspec.analysis.lattice.symbols import to_sympy
 from opspec.ir.integers import ONE, ZERO, Int, floor_div, index
 
-_MOST_PIECES = 200
+_MOST_PIECES = 80
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, assert_never
 
@@ -42,8 +43,29 @@ def _atom(atom: Atom, facts: Facts) -> sympy.Expr:
         case Datum(tensor, indices):
             return symbol(f"{tensor}[{', '.join(map(str, indices))}]")
         case Least(args):
-            return sympy.Min(*(to_sympy(a, facts) for a in args))
+            return smallest(*(to_sympy(a, facts) for a in args))
         case Greatest(args):
-            return sympy.Max(*(to_sympy(a, facts) for a in args))
+            return largest(*(to_sympy(a, facts) for a in args))
         case _:
             assert_never(atom)
+
+
+def largest(*args: sympy.Expr) -> sympy.Expr:
+    """The maximum, built without SymPy's search for arguments that dominate others."""
+    return _extreme(sympy.Max, max, args)
+
+
+def smallest(*args: sympy.Expr) -> sympy.Expr:
+    """The minimum, built without SymPy's search for arguments that dominate others."""
+    return _extreme(sympy.Min, min, args)
+
+
+def _extreme(kind: type[sympy.Expr], pick: Callable[..., sympy.Expr], args: tuple[sympy.Expr, ...]) -> sympy.Expr:
+    flat: dict[sympy.Expr, None] = {}
+    for a in args:
+        flat.update(dict.fromkeys(a.args if isinstance(a, kind) else (a,)))
+    numbers = [a for a in flat if a.is_number]
+    rest = [a for a in flat if not a.is_number]
+    if numbers:
+        rest.append(pick(numbers))
+    return rest[0] if len(rest) == 1 else kind(*rest, evaluate=False)

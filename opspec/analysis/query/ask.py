@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import sympy
@@ -150,7 +150,7 @@ def _over_cases(
         if form.word:
             return form, form, None
         filled = found.fill(form)
-        return form, filled, number(sympy.nsimplify(filled.value) if filled.value.is_Rational else filled.value)
+        return form, filled, number(filled.value)
     weights = [Fraction(w).limit_denominator(10**9) for w, _ in cases]
     mean = _Mean(context, envs[0], tuple(envs), tuple(sympy.Rational(w.numerator, w.denominator) for w in weights))
     filled = mean.form(asked)
@@ -160,15 +160,12 @@ def _over_cases(
     return form, filled, None if filled.word else number(filled.value)
 
 
+@dataclass(frozen=True, slots=True)
 class _Mean(Evaluator):
     """Evaluates with each name standing for its weighted mean over several shapes."""
 
-    __slots__ = ("envs", "weights")
-
-    def __init__(self, context: Context, env: Mapping[str, int], envs: tuple[dict[str, int], ...], weights: tuple[sympy.Rational, ...]) -> None:
-        super().__init__(context, env)
-        object.__setattr__(self, "envs", envs)
-        object.__setattr__(self, "weights", weights)
+    envs: tuple[dict[str, int], ...] = ()
+    weights: tuple[sympy.Rational, ...] = ()
 
     def _name(self, asked: Name) -> Quantity:
         total = sympy.Add(*self.weights)

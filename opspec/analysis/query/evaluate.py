@@ -10,7 +10,7 @@ import sympy
 
 from opspec.analysis.codes import BAD_QUERY, BAD_UNITS, NO_ANSWER
 from opspec.analysis.forms import evaluate, tidy, unbound
-from opspec.analysis.lattice.symbols import symbol
+from opspec.analysis.lattice.symbols import largest, smallest, symbol
 from opspec.analysis.machine import load
 from opspec.analysis.query.context import Context, needs_machine, refuse, unknown
 from opspec.analysis.query.names import resources, value_of
@@ -63,7 +63,7 @@ class Evaluator:
             case Close(a, b, percent, span):
                 return self._close(self.value(a), self.value(b), self.value(percent), span)
             case On(x, machine, _):
-                return Evaluator(replace(self.context, machine=load(machine)), self.env).form(x)
+                return replace(self, context=replace(self.context, machine=load(machine))).form(x)
             case At():
                 return self._at(asked)
             case Call():
@@ -178,7 +178,7 @@ class Evaluator:
             if number.word or not number.value.is_Integer or number.value < 0:
                 raise refuse(BAD_QUERY, f"`{name}` needs an integer that is not negative", asked.span)
             env[name] = int(number.value)
-        inner = Evaluator(self.context, {**self.env, **env})
+        inner = replace(self, env={**self.env, **env})
         q = inner.form(asked.x)
         for name, n in env.items():
             q = replace(q, value=_set(q.value, name, n, self.context))
@@ -213,7 +213,7 @@ class Evaluator:
         total = parts[0]
         for q in parts[1:]:
             total = replace(total, unit=shared_unit(total, q, "compare", asked.span))
-        pick = sympy.Max if asked.function == "max" else sympy.Min
+        pick = largest if asked.function == "max" else smallest
         return replace(total, value=pick(*(q.value for q in parts)))
 
     def _dim(self, x: Asked | Tends, span: Span) -> Quantity:
