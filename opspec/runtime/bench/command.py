@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from opspec.runtime.bench.machines import find_machine
+from opspec.runtime.bench.machines import find_machine, machine_names
 from opspec.runtime.bench.model import Case, Distribution, Driver, UsageError, cases
 from opspec.runtime.bench.result import new_document, new_record, settle, write
 from opspec.runtime.bench.roofline import Machine
@@ -112,9 +112,11 @@ class Session:
     def measure(self, chosen: Sequence[Case], records: Sequence[dict[str, Any]]) -> None:
         """Roofs first, then each shape."""
         if self.bench is None:
-            self.document["notes"].append(
-                "nothing was measured: no CUDA device; the closed form stands alone"
-            )
+            notes = self.document["notes"]
+            notes.append("nothing was measured: no CUDA device; the closed form stands alone")
+            if self.machine is None:
+                names = ", ".join(machine_names(self.driver.machines))
+                notes.append(f"no machine was named, so there is no floor; --machine knows {names}")
             return
         import dataclasses
 

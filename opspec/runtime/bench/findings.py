@@ -60,13 +60,21 @@ def conclude(bench: Bench, driver: Driver, run: Run, record: dict[str, Any], cas
     )
     measured.update(condition(run))
     if not why_not:
-        measured.update(standing(rows, headline), rates=rates(run.cost, ours.median))
+        measured.update(standing(rows), rates=rates(run.cost, ours.median))
         measured.update(against_roofs(bench, driver, run, case, headline, floor, in_graph=method == "graph"))
     device_time = summarise(run.cold.samples["ours"]).median
     if "ours" in run.walls:
         wall = summarise(run.walls["ours"].wall).median
         measured["wall_s"] = wall
         measured["launch_cost_s"] = wall - device_time
+    if run.sustained is not None and run.sustained.samples.get("ours"):
+        everything = run.sustained.samples["ours"]
+        measured["sustained"] = {
+            "time_s": summarise(everything[len(everything) // 2 :]).median,
+            "elapsed_s": run.sustained.elapsed,
+            "samples_s": list(everything),
+            "clocks": [clocks_record(look) for look in run.sustained.clocks],
+        }
     if run.warm is not None and run.warm.samples.get("ours"):
         measured["warm"] = {"cache": "warm", **(timing(run.warm.samples["ours"]) or {})}
 
@@ -120,22 +128,24 @@ def candidate_row(run: Run, name: str, role: str) -> dict[str, Any]:
     }
 
 
-def standing(rows: Sequence[Mapping[str, Any]], headline: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+def standing(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Verdicts against each peer that is right, and the baseline: the fastest of them, never the slowest.
 
-    A peer without samples of the headline's kind is not compared with numbers of another kind.
+    Two are compared by graphs if both were captured, else both by events: never one clock against the other.
     """
-    ours = summarise(headline["ours"])
+    ours = rows[0]
     verdicts: list[dict[str, Any]] = []
     for row in rows:
-        if row["role"] != "peer" or row["status"] != "ok" or not headline.get(row["name"]):
+        if row["role"] != "peer" or row["status"] != "ok" or not row["events"]:
             continue
-        theirs = summarise(headline[row["name"]])
-        verdict, ratio, low, high = compare(ours, theirs)
+        method = "graph" if ours["graph"] and row["graph"] else "events"
+        own, theirs = (summarise(item[method]["samples_s"]) for item in (ours, row))
+        verdict, ratio, low, high = compare(own, theirs)
         verdicts.append(
             {
                 "peer": row["name"],
                 "version": row["version"],
+                "method": method,
                 "time_s": theirs.median,
                 "verdict": verdict,
                 "ratio": ratio,
@@ -143,7 +153,7 @@ def standing(rows: Sequence[Mapping[str, Any]], headline: Mapping[str, Sequence[
                 "ratio_high": high,
             }
         )
-    best = min(verdicts, key=lambda item: item["time_s"], default=None)
+    best = max(verdicts, key=lambda item: item["ratio"], default=None)
     baseline = None if best is None else {**best, "speedup": 1 / best["ratio"]}
     return {"verdicts": verdicts, "baseline": baseline}
 
@@ -202,6 +212,7 @@ def against_roofs(
     found["calibrated"] = {
         "terms_s": terms,
         "bound": max(terms.items(), key=lambda item: item[1])[0] if terms else None,
+        "share": max(terms.values()) / seconds if terms else None,
         "predicted_s": sum(row["seconds"] for row in rows[:-1]),
     }
     return found

@@ -25,7 +25,7 @@ def find_machine(
 
     ``wanted`` is a name or a path; UsageError if it is neither. ``built_in`` are those that a driver carries.
     """
-    known = {**{path.stem: path for path in sorted(folder.glob("*.toml"))}}
+    known = {path.stem: path for path in sorted(folder.glob("*.toml"))}
     if wanted is not None:
         if wanted in built_in:
             return read_machine(wanted, built_in[wanted]), "datasheet carried by the driver"
@@ -44,6 +44,11 @@ def find_machine(
                 ), "datasheet carried by the driver, by the card's name"
             return load(known[name]), f"datasheet, {known[name].name}, by the card's name"
     return None, ""
+
+
+def machine_names(built_in: Mapping[str, Mapping[str, Any]], folder: Path = FOLDER) -> list[str]:
+    """Names that ``find_machine`` knows."""
+    return sorted({*(path.stem for path in folder.glob("*.toml")), *built_in})
 
 
 def name_matches(name: str, card: str) -> bool:

@@ -29,6 +29,7 @@ from opspec.runtime.bench.sampling import (
 )
 from opspec.runtime.bench.statistics import Policy, quantile
 
+SUSTAINED = Policy(least=20, seconds=1.0, spread=float("inf"), budget=3.0)
 SHORT = 20e-6  # under this, event windows read too long and a graph is timed as well
 
 
@@ -60,6 +61,7 @@ class Run:
     peers: list[PeerRow] = field(default_factory=list)
     cold: Sampling = field(default_factory=Sampling)
     warm: Sampling | None = None
+    sustained: Sampling | None = None
     graph: dict[str, list[float]] = field(default_factory=dict)
     graph_refused: dict[str, str] = field(default_factory=dict)
     walls: dict[str, Walls] = field(default_factory=dict)
@@ -121,7 +123,10 @@ def measure_case(
                 f"{i.name}: {i.reason}" for i in after if i.reason
             )
             return
-        sample_more(bench, run, len(sets))
+        try:
+            sample_more(bench, run, len(sets))
+        except Exception as error:  # noqa: BLE001  # the cold samples stand without the rest
+            measured["incomplete"] = one_line(error)
         conclude(bench, driver, run, record, case)
     except KeyboardInterrupt:
         if run is not None and run.cold.samples.get("ours"):
@@ -203,7 +208,10 @@ def sample_cold(bench: Bench, run: Run, sets: int, keep: Callable[[], None]) -> 
 
 
 def sample_more(bench: Bench, run: Run, sets: int) -> None:
-    """Graphs for short kernels, host times, and only at the end, if asked for, a warm L2."""
+    """Graphs for short kernels and host times; then, never before the cold runs, those without flushes.
+
+    Matrix work back to back for a second shows what the power cap leaves of the rate.
+    """
     device, candidates = bench.device, run.candidates
     if quantile(sorted(run.cold.samples["ours"]), 0.5) < SHORT:
         bench.progress("timing in graphs")
@@ -211,6 +219,10 @@ def sample_more(bench: Bench, run: Run, sets: int) -> None:
     bench.progress("timing calls")
     for candidate in candidates:
         run.walls[candidate.name] = walls(device, candidate, count=20, sets=sets)
+    if run.cost.get("flops.tensor"):
+        bench.progress("timing back to back")
+        run.sustained = Sampling()
+        interleave(device, [run.ours], SUSTAINED, run.sustained, sets=sets, cold=False)
     if bench.warm:
         bench.progress("timing with a warm L2")
         run.warm = Sampling()

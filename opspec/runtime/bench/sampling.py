@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from opspec.runtime.bench.statistics import Policy, unreached
+from opspec.runtime.bench.statistics import Policy, summarise, unreached
 
 Progress = Callable[[str], None]
 
@@ -123,12 +123,27 @@ def interleave(
         lacking = {c.name: unreached(policy, into.samples[c.name], into.elapsed) for c in candidates}
         into.unreached = {name: text for name, text in lacking.items() if text}
         keep()
-        progress(f"{rounds} rounds of {len(candidates)}, {into.elapsed:.1f} s")
+        progress(f"{bar(done(policy, into))} {rounds} rounds of {len(candidates)}, {into.elapsed:.1f} s")
         if not into.unreached or into.elapsed >= policy.budget:
             into.stopped = "budget" if into.unreached else "noise"
             note_clocks(device.clocks(wait=True), into)
             return
         batch = next_batch(batch, device.now() - before)
+
+
+def done(policy: Policy, into: Sampling) -> float:
+    """How far sampling is, 0 to 1: by what is least of count, time and narrowness, or by the budget."""
+    least = min(len(samples) for samples in into.samples.values())
+    spread = max(summarise(samples).spread for samples in into.samples.values())
+    parts = [least / policy.least, into.elapsed / policy.seconds if policy.seconds else 1.0]
+    parts.append((policy.spread / spread) ** 2 if spread > 0 else 1.0)
+    return min(1.0, max(min(parts), into.elapsed / policy.budget if policy.budget else 1.0))
+
+
+def bar(share: float, width: int = 20) -> str:
+    """A progress bar."""
+    full = round(share * width)
+    return "█" * full + "░" * (width - full)
 
 
 def note_clocks(look: Clocks | None, into: Sampling) -> None:

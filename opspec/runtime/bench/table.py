@@ -129,6 +129,19 @@ def measured_rows(measured: Mapping[str, Any]) -> list[tuple[str, str]]:
     share = measured.get("share")
     if share:
         rows.append(("of a plain stream", f"{percent(share['share'])} of a {share['kind']} of the same size"))
+    bound = measured.get("calibrated") or {}
+    if bound.get("bound") not in {None, "memory"}:
+        rows.append(
+            ("of the measured roof", f"{percent(bound['share'])} of {bound['bound']} at this run's rate")
+        )
+    lasting = measured.get("sustained")
+    if lasting:
+        rows.append(
+            (
+                "sustained",
+                f"{seconds(lasting['time_s'])} after {lasting['elapsed_s']:.1f} s back to back, no flush",
+            )
+        )
     if measured.get("wall_s"):
         rows.append(
             (
@@ -155,6 +168,8 @@ def remarks(measured: Mapping[str, Any]) -> list[str]:
     notes = [measured["reason"]] if measured["reason"] else []
     if measured.get("fallback"):
         notes.append(f"fallback: {measured['fallback']}")
+    if measured.get("incomplete"):
+        notes.append(f"measured by events alone, what followed failed: {measured['incomplete']}")
     if measured.get("drifted"):
         notes.append(
             f"the rate drifted by {percent(measured['drift'])} over the run: see the clocks in the JSON"

@@ -51,6 +51,12 @@ def test_without_a_gpu_the_closed_form_stands_alone(tmp_path, capsys):
     assert "floor" in printed
 
 
+def test_without_a_machine_there_is_no_floor_and_the_known_ones_are_named(tmp_path, capsys):
+    _, document = run(driver(), tmp_path)
+    assert document["results"][0]["roofline"] is None
+    assert "--machine knows a100" in capsys.readouterr().out
+
+
 def test_a_sound_run(tmp_path, capsys):
     device = FakeDevice({"ours": OURS, "stream": STREAM, "lib": [100e-6]})
     status, document, found = measure(tmp_path, device, peers=(peer(device, "lib"),))
@@ -137,7 +143,7 @@ def test_an_8192_cubed_product_cannot_be_done_in_a_microsecond(tmp_path):
             "bytes.write": 2 * 8192**2,
         }
 
-    device = FakeDevice({"ours": [1111e-6], "stream": STREAM})
+    device = FakeDevice({"ours": [1111e-6], "stream": STREAM, "warm ours": [1112e-6]})
     status, document, found = measure(tmp_path, device, cost=cost, contraction="X")
     line = document["results"][0]["roofline"]
     assert line["floor_s"] == pytest.approx(1111.29e-6, rel=1e-5)
@@ -241,6 +247,48 @@ def test_a_short_kernel_that_no_graph_holds_stays_with_events(tmp_path):
     _, _, found = measure(tmp_path, device)
     assert found["method"] == "events"
     assert "capturing" in found["candidates"][0]["graph_refused"]
+
+
+def test_a_peer_that_no_graph_holds_is_still_compared_by_the_same_clock(tmp_path):
+    device = FakeDevice({"ours": [9e-6], "stream": [8e-6], "fast": [6e-6], "slow": [20e-6]})
+    capture = device.graph
+
+    def graph(call, sets, *, cold):
+        call(0)
+        if device.running == "fast":
+            raise RuntimeError("host sync while capturing")
+        return capture(call, sets, cold=cold)
+
+    device.graph = graph
+    _, _, found = measure(tmp_path, device, peers=(peer(device, "fast"), peer(device, "slow")))
+    methods = {item["peer"]: item["method"] for item in found["verdicts"]}
+    assert methods == {"fast": "events", "slow": "graph"}
+    assert found["baseline"]["peer"] == "fast"
+    assert found["baseline"]["speedup"] == pytest.approx(6 / 9)
+
+
+def test_matrix_work_is_also_measured_back_to_back(tmp_path, capsys):
+    device = FakeDevice({"ours": OURS, "stream": STREAM, "warm ours": [70e-6]})
+
+    def cost(dims, dtypes):
+        return {"flops": 1e9, "flops.tensor": 1e9, "bytes.read": 4096, "bytes.write": 4096}
+
+    _, _, found = measure(tmp_path, device, cost=cost, contraction="X")
+    assert found["sustained"]["time_s"] == pytest.approx(70e-6)
+    assert found["time_s"] == pytest.approx(50.1e-6)
+    assert found["calibrated"]["share"] == pytest.approx(1e9 / 820e12 / 50.1e-6)
+    printed = capsys.readouterr().out
+    assert "70.00 µs after" in printed
+    assert "2.4% of tensor" in printed
+
+
+def test_what_fails_after_the_cold_samples_does_not_lose_them(tmp_path, capsys):
+    device = FakeDevice({"ours": OURS, "stream": STREAM})  # has no warm times
+    status, _, found = measure(tmp_path, device, "--warm")
+    assert (status, found["status"]) == (0, "ok")
+    assert found["time_s"] == pytest.approx(50.1e-6)
+    assert "KeyError" in found["incomplete"]
+    assert "what followed failed" in capsys.readouterr().out
 
 
 def test_warm_comes_after_cold_and_is_labelled(tmp_path, capsys):

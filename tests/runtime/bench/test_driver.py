@@ -60,6 +60,7 @@ def test_on_a_gpu(tmp_path):
         assert measured["baseline"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("op", "workload", "dims"), [("softmax", "tiny", "M=4,N=200"), ("accumulate", "large", "M=4,N=1024")]
 )
