@@ -11,10 +11,8 @@ from opspec.frontend.faults import names
 from opspec.frontend.faults import syntax as forms
 
 
-def check_function(
-    function: s.Function, functions: Mapping[str, s.Function], report: list[Diagnostic]
-) -> None:
-    """Report repeated or reserved parameters and recursion."""
+def check_parameters(function: s.Function, report: list[Diagnostic]) -> None:
+    """Report repeated or reserved parameters."""
     seen: dict[str, s.Ident] = {}
     for name in (*function.indices, *function.params, *(b.name for b in function.bindings)):
         if name.text in RESERVED:
@@ -22,10 +20,33 @@ def check_function(
         elif name.text in seen:
             report.append(names.duplicate(name.span, name.text, seen[name.text].span))
         seen.setdefault(name.text, name)
-    chain = _cycle(function.name.text, functions)
-    order = list(functions)
-    if chain is not None and function.name.text == min(chain, key=order.index):
-        report.append(names.recursion(function.name.span, chain))
+
+
+def check_recursion(functions: Mapping[str, s.Function], report: list[Diagnostic]) -> None:
+    """Report each circle of calls, once, at its first function."""
+    graph = {name: sorted(calls(f) & set(functions)) for name, f in functions.items()}
+    order = {name: k for k, name in enumerate(functions)}
+    done: set[str] = set()
+    for start in functions:
+        path: list[str] = []
+        stack = [(start, iter(graph[start]))] if start not in done else []
+        if stack:
+            path.append(start)
+        while stack:
+            name, rest = stack[-1]
+            callee = next(rest, None)
+            if callee is None:
+                done.add(name)
+                stack.pop()
+                path.pop()
+            elif callee in path:
+                circle = path[path.index(callee) :]
+                first = circle.index(min(circle, key=order.__getitem__))
+                chain = [*circle[first:], *circle[:first], circle[first]]
+                report.append(names.recursion(functions[chain[0]].name.span, chain))
+            elif callee not in done:
+                path.append(callee)
+                stack.append((callee, iter(graph[callee])))
 
 
 def calls(function: s.Function) -> set[str]:
@@ -36,20 +57,3 @@ def calls(function: s.Function) -> set[str]:
         for node in s.walk(expr)
         if isinstance(node, s.Call)
     }
-
-
-def _cycle(name: str, functions: Mapping[str, s.Function]) -> list[str] | None:
-    """A chain of calls from a function back to itself."""
-    previous: dict[str, str] = {}
-    queue = [name]
-    for current in queue:
-        for callee in sorted(calls(functions[current]) & set(functions)):
-            if callee == name:
-                chain = [name, current]
-                while chain[-1] != name:
-                    chain.append(previous[chain[-1]])
-                return [*reversed(chain[1:]), name] if current != name else [name, name]
-            if callee not in previous:
-                previous[callee] = current
-                queue.append(callee)
-    return None

@@ -17,7 +17,7 @@ from opspec.frontend.faults import syntax as faults
 from opspec.source import Source, Span
 
 MAX_CHARACTERS = 400_000
-MAX_TOKENS = 150_000
+MAX_TOKENS = 100_000
 MAX_DEPTH = 60
 MAX_DIGITS = 40
 

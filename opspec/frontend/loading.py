@@ -13,7 +13,7 @@ from opspec.frontend import syntax as s
 from opspec.frontend.builtins import RESERVED, function_names
 from opspec.frontend.faults import names
 from opspec.frontend.faults import syntax as faults
-from opspec.frontend.functions import check_function
+from opspec.frontend.functions import check_parameters, check_recursion
 from opspec.frontend.lexing import MAX_CHARACTERS
 from opspec.frontend.operators import operator
 from opspec.frontend.parsing import parse
@@ -175,7 +175,8 @@ def _check(source: Source, path: Path | None) -> Checked:
     doc = loader.read(source, path, ())
     for function in loader.functions.values():
         if function.span.source is not base:
-            check_function(function, loader.functions, loader.report)
+            check_parameters(function, loader.report)
+    check_recursion(loader.functions, loader.report)
     ops: dict[str, Op | None] = {}
     places: dict[str, Span] = {}
     for node, dtypes in loader.ops:

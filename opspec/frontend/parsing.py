@@ -13,6 +13,7 @@ from opspec.frontend.grammar import parser
 from opspec.frontend.syntax import Expr, File, Item
 from opspec.source import Source, Span
 
+MAX_FAULTS = 50
 _WORDS = {
     "NAME": "a name",
     "NUMBER": "a number",
@@ -50,6 +51,8 @@ def parse(source: Source, report: list[Diagnostic]) -> File:
         return File(source, "", (), complete=False)
     before = len(report)
     tokens = list(lexing.clean(source, parser().lex(source.text), report))
+    if len(report) > before and report[-1].code is faults.TOO_BIG:
+        return File(source, "", (), complete=False)
     doc = ""
     pieces = lexing.chunks(source, tokens, report)
     if pieces and len(pieces[0].tokens) == 1 and pieces[0].tokens[0].type == "DOC":
@@ -60,6 +63,8 @@ def parse(source: Source, report: list[Diagnostic]) -> File:
     strays = [d.span.start for d in report if d.span is not None]
     for piece in pieces:
         first, last = piece.tokens[0].start_pos or 0, source.text.find("\n", piece.tokens[-1].end_pos or 0)
+        if len(report) - before >= MAX_FAULTS:
+            break
         stray = any(first <= at and (at < last or last < 0) for at in strays)
         tree = _tree(source, piece, [] if stray else report)
         if tree is not None:
