@@ -1,4 +1,4 @@
-"""The table that a person reads. Plain text by itself; with ``rich`` on a terminal, the same rows in colour."""
+"""The table that a person reads: plain text; on a terminal that has ``rich``, the same text in colour."""
 
 from __future__ import annotations
 
@@ -253,30 +253,27 @@ def render_block(block: Block) -> str:
 
 
 def show(document: Mapping[str, Any], *, terminal: bool) -> None:
-    """Print the tables: through ``rich`` on a terminal where it is installed, else as plain text."""
-    if terminal:
-        try:
-            from rich.console import Console
-            from rich.table import Table
-            from rich.text import Text
-        except ImportError:
-            print(render(document))
-            return
-        console = Console()
-        for block in blocks(document):
-            table = Table(
-                title=Text(block.title, style="bold"), title_justify="left", show_header=bool(block.header)
-            )
-            for i in range(len(block.rows[0]) if block.rows else 0):
-                name = block.header[i] if block.header else ""
-                table.add_column(name, justify="right" if i and block.header else "left")
-            for row in block.rows:
-                table.add_row(*(Text(text, style=STYLES.get(text, "")) for text in row))
-            console.print(table)
-            for note in block.notes:
-                console.print(Text(f"! {note}", style="yellow"))
+    """Print the tables; on a terminal, where ``rich`` is installed, with verdicts and warnings in colour."""
+    text = render(document)
+    if terminal and colour(text):
         return
-    print(render(document))
+    print(text)
+
+
+def colour(text: str) -> bool:
+    """Print ``text`` through ``rich``, laid out as it is; whether that could be done."""
+    try:
+        from rich.console import Console
+        from rich.text import Text
+    except ImportError:
+        return False
+    console = Console()
+    for line in text.split("\n"):
+        styled = Text(line, style="yellow" if line.startswith("! ") else "")
+        for word, style in STYLES.items():
+            styled.highlight_words([word], style)
+        console.print(styled, no_wrap=True, overflow="ignore", crop=False, soft_wrap=True)
+    return True
 
 
 STYLES = {
@@ -285,4 +282,5 @@ STYLES = {
     "AMBIGUOUS": "yellow",
     "REJECTED": "bold red",
     "INCORRECT": "bold red",
+    "ERROR": "bold red",
 }

@@ -14,6 +14,7 @@ from opspec.runtime import bench
 from opspec.runtime.bench.peers import known_peers
 from opspec.runtime.bench.result import SCHEMA_FILE
 from opspec.runtime.bench.statistics import Policy
+from opspec.runtime.bench.table import show
 from tests.runtime.bench.fakes import CAPPED, FakeDevice, driver, nothing, opener, peer, runs, scale
 
 SCHEMA = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
@@ -386,6 +387,16 @@ def test_list(capsys):
 def test_json_to_standard_output(capsys):
     assert bench.main(driver(), ["--json", "-"], open_bench=nothing) == 0
     jsonschema.validate(json.loads(capsys.readouterr().out), SCHEMA)
+
+
+def test_a_terminal_without_rich_gets_the_same_table(tmp_path, capsys, monkeypatch):
+    _, document = run(driver(), tmp_path, "--machine", "fake9")
+    plain = capsys.readouterr().out
+    show(document, terminal=True)
+    assert capsys.readouterr().out.split() == plain.split()
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    show(document, terminal=True)
+    assert capsys.readouterr().out == plain
 
 
 def test_fallback_is_carried_into_the_row(tmp_path, capsys):
