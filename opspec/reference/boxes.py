@@ -17,6 +17,9 @@ from opspec.reference.bounded import Bounded
 from opspec.reference.extents import Lookup, over
 from opspec.reference.rounding import Array
 
+LIMIT = 1 << 21
+"""Points of a box above which a statement is evaluated in parts."""
+
 
 @dataclass(frozen=True, slots=True)
 class Axis:

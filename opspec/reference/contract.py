@@ -6,9 +6,11 @@ and a domain that one operand's indices describe; everything else takes the dens
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 import numpy as np
 
-from opspec.ir.values import Binary, Cast, Read, Value
+from opspec.ir.values import Binary, Read, Value
 from opspec.reference.bounded import UNIT, Bounded, operand
 from opspec.reference.combine import summed
 from opspec.reference.rounding import Array
@@ -24,9 +26,9 @@ def factors(value: Value) -> tuple[Value, ...]:
     return (value,)
 
 
-def is_raw(value: Value) -> bool:
-    """Whether it is a tensor element as stored, possibly converted without rounding."""
-    return isinstance(value, Read) or (isinstance(value, Cast) and value.implicit and is_raw(value.x))
+def is_raw(value: Value, computed: Container[str]) -> bool:
+    """Whether it is a tensor element as stored and no value ``computed`` before."""
+    return isinstance(value, Read) and value.name not in computed
 
 
 def contract(

@@ -22,27 +22,22 @@ from opspec.ir.values import (
     Scan,
     walk,
 )
-from opspec.reference import pointwise
+from opspec.reference import boxes
 from opspec.reference.bounded import Bounded, known
 from opspec.reference.boxes import Axis, Box, Field, enclose
-from opspec.reference.casts import entering, stored, written
-from opspec.reference.combine import counted, reduce, scan
-from opspec.reference.contract import contract, factors, is_raw
+from opspec.reference.casts import stored, written
+from opspec.reference.combine import scan
 from opspec.reference.extents import extent, over
 from opspec.reference.precise import precise_names
+from opspec.reference.reductions import EmptyDomain, Reductions
 from opspec.reference.rounding import Array, round_float
 from opspec.reference.tensors import decode, storage_of
-from opspec.reference.values import Number, Values
+from opspec.reference.values import Number
 
 if TYPE_CHECKING:
     import torch
 
-LIMIT = 1 << 21
-"""Points of a box above which a statement is evaluated in parts."""
-
-
-class EmptyDomain(ValueError):
-    """A max, min or arg-reduction over nothing that declares no identity."""
+__all__ = ["EmptyDomain", "Result", "bound_dtypes", "evaluate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +99,7 @@ def bound_dtypes(
     return chosen
 
 
-class _Evaluation(Values):
+class _Evaluation(Reductions):
     """The state of one run: tensors as they stand, statements as they are known here."""
 
     def __init__(
@@ -203,9 +198,14 @@ class _Evaluation(Values):
         whole = box
         if isinstance(value, Reduce):
             whole = enclose(value.ranges, value.constraints, self.dims, self.lookup, axes)
+        strict = define.name in self.precise
+        if isinstance(value, Reduce) and whole.points > boxes.LIMIT and self.fits(value, box, whole):
+            product = self.product(value, self.factors(value, whole, strict), box, whole)
+            if product is not None:
+                return _spread(product, box.shape)
         fixed = value.index if isinstance(value, Scan) else None
         longest = max((a for a in axes if a.name != fixed), key=lambda a: a.size, default=None)
-        if whole.points > LIMIT and longest is not None and longest.size > 1:
+        if whole.points > boxes.LIMIT and longest is not None and longest.size > 1:
             place = axes.index(longest)
             middle = (longest.start + longest.stop) // 2
             halves = [
@@ -216,9 +216,7 @@ class _Evaluation(Values):
                 )
             ]
             return _joined(halves[0], halves[1], place)
-        strict = define.name in self.precise
-        result = self.root(define, box, whole, strict)
-        return _spread(result, box.shape)
+        return _spread(self.root(define, box, whole, strict), box.shape)
 
     def root(self, define: Define, box: Box, whole: Box, strict: bool) -> Bounded:
         match define.value:
@@ -257,42 +255,6 @@ class _Evaluation(Values):
         ):
             target[places] = np.broadcast_to(source, box.shape)[inside] if places else source
         self.tensors[tensor.name] = Field(Bounded(state[0], state[1]), (0,) * len(shape))
-
-    def reduce(self, define: Define, value: Reduce, box: Box, whole: Box, strict: bool) -> Bounded:
-        indices = whole.indices()
-        axes = tuple(range(len(box.axes), len(whole.axes)))
-        strict = strict or value.monoid in ("argmax", "argmin")
-        parts = factors(value.body) if value.monoid == "sum" else (value.body,)
-        operands = [self.value(f, indices, strict) for f in parts]
-        if len(parts) > 1:
-            operands = [
-                entering(x, value.using, raw=is_raw(f) and f"{getattr(f, 'name', '')}" not in self.defines)
-                for x, f in zip(operands, parts, strict=True)
-            ]
-        if len(operands) == 2:
-            fast = contract(operands[0], operands[1], whole.mask, whole.shape, axes)
-            if fast is not None:
-                return fast
-        body = operands[0]
-        for x in operands[1:]:
-            body = pointwise.binary("mul", body, x, precise=strict)
-        result = reduce(value.monoid, body, whole.mask, whole.shape, axes)
-        if value.monoid in ("sum", "prod", "any", "all"):
-            return result
-        if value.monoid in ("argmax", "argmin"):
-            start = whole.axes[-1].start if len(axes) == 1 else 0
-            result = Bounded(result.value + start, result.error)
-        nothing = counted(whole.mask, whole.shape, axes) == 0
-        if not nothing.any():
-            return result
-        if value.empty is None:
-            domain = np.ones(box.shape, dtype=bool) if box.mask is None else box.mask
-            if (nothing & domain).any():
-                raise EmptyDomain(f"`{define.origin}`: {value.monoid} over nothing, and no identity declared")
-            return result
-        return pointwise.select(
-            known(nothing.astype(np.int64)), self.value(value.empty, box.indices(), strict), result
-        )
 
 
 def _scalar(dtype: DType, number: Number | None, name: str) -> Array:

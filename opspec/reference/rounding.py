@@ -45,6 +45,9 @@ FORMATS: dict[str, Format] = {
     "tf32": Format(10, -126, float.fromhex("0x1.ffcp127")),
 }
 
+_NATIVE = {F32.name: np.float32, F16.name: np.float16}
+"""Formats that numpy rounds to itself, once and to nearest even."""
+
 
 def spacing(name: str, x: Array) -> Array:
     """The distance between neighbours of the format at ``|x|``; at least the subnormal one."""
@@ -63,6 +66,9 @@ def round_float(name: str, x: Array, mode: Mode = "ieee") -> Array:
     """
     form = FORMATS[name]
     x = np.asarray(x, dtype=np.float64)
+    if name in _NATIVE and mode != "sat":
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(x.astype(_NATIVE[name]).astype(np.float64))
     finite = np.isfinite(x)
     clipped = np.clip(np.where(finite, x, 0.0), -4.0 * form.greatest, 4.0 * form.greatest)
     _, exponent = np.frexp(clipped)

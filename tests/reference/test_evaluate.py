@@ -377,7 +377,7 @@ def test_matrix_products_agree_with_the_dense_way(monkeypatch):
     dims = {"M": 33, "N": 34, "K": 65}
     fast = evaluate(matmul(using="bf16"), inputs, {}, dims)["c"]
     monkeypatch.setattr("opspec.reference.contract.WORTHWHILE", 1 << 62)
-    monkeypatch.setattr("opspec.reference.evaluate.LIMIT", 1 << 10)
+    monkeypatch.setattr("opspec.reference.boxes.LIMIT", 1 << 10)
     slow = evaluate(matmul(using="bf16"), inputs, {}, dims)["c"]
     np.testing.assert_allclose(fast.value, slow.value, atol=1e-12)
     np.testing.assert_allclose(fast.value, inputs["a"] @ inputs["b"], atol=1e-12)
