@@ -188,3 +188,35 @@ def test_dropping_any_one_term_is_seen():
                 compare(Result(got[k].value, got[k].error), w, DTYPES["f32"]) is not None
                 for k, w in wrong.items()
             ), (spec, name)
+
+
+def test_a_boundary_moves_the_roundings_of_what_is_stored():
+    module = load_text("""
+        op pair[M, N](x: bf16[M, N], w: bf16[N]) -> y: f32[M] {
+          kernel one {
+            s: bf16[m, n] = x[m, n] * w[n]
+            y[m] = sum[n](s[m, n])
+          }
+        }
+        boundary two of pair { kernel a { s }  kernel b { y } }
+    """)
+    example = module.ops[0]
+    case = next(iter(cases(example, {}, 1, 0)))
+    together = evaluate(example, case.inputs, case.scalars, case.dims)["y"]
+    apart = evaluate(example, case.inputs, case.scalars, case.dims, "two")["y"]
+    x, w = (case.inputs[k].float() for k in ("x", "w"))
+    exact, rounded = (x * w).sum(1), (x * w).bfloat16().float().sum(1)
+    assert compare(together, exact, F32) is None
+    assert compare(apart, rounded, F32) is None
+    assert compare(together, rounded, F32) is not None
+    assert compare(apart, exact, F32) is not None
+    with pytest.raises(ValueError, match="no boundary `three`"):
+        evaluate(example, case.inputs, case.scalars, case.dims, "three")
+
+
+def test_inputs_that_do_not_fit_are_refused():
+    example = load(SPECS / "reduce/softmax.op").ops[0]
+    with pytest.raises(ValueError, match="no input `x`"):
+        evaluate(example, {}, {}, {"M": 2, "N": 3})
+    with pytest.raises(ValueError, match=r"`x` has shape \(3, 2\)"):
+        evaluate(example, {"x": torch.zeros(3, 2)}, {}, {"M": 2, "N": 3})
