@@ -55,34 +55,78 @@ def add(node: s.BoundaryDecl, ops: dict[str, Op | None], report: list[Diagnostic
         for name, members in kernels.items()
     )
     boundary = Boundary(name=node.name.text, kernels=groups, analysis=node.analysis, span=node.span)
-    faults = misordered(boundary)
+    faults = misordered(boundary, op)
     report += faults
     if not faults:
         ops[node.op.text] = replace(op, boundaries=(*op.boundaries, boundary))
 
 
-def misordered(boundary: Boundary) -> list[Diagnostic]:
-    """Kernels that read what a later one defines."""
+def misordered(boundary: Boundary, op: Op) -> list[Diagnostic]:
+    """Kernels that read what a later one defines, or that would see a tensor before or after its update
+    where the op as written does not.
+    """
     home = {d.name: k.name for k in boundary.kernels for d in k.body}
     place = {k.name: n for n, k in enumerate(boundary.kernels)}
-    reads = {k.name: {home[r] for d in k.body for r in read_names(d) if r in home} for k in boundary.kernels}
+    needs = _needs(op)
     found: list[Diagnostic] = []
     for kernel in boundary.kernels:
         assert kernel.span is not None
         for define in kernel.body:
-            for name in read_names(define):
-                other = home.get(name)
-                if other is None or place[other] <= place[kernel.name]:
+            for name, apart in needs[define.name]:
+                other = home[name]
+                if place[other] < place[kernel.name] or (other == kernel.name and not apart):
                     continue
-                if kernel.name in reads[other]:
+                if other == kernel.name:
+                    return [grouping.together(kernel.span, kernel.name, _written(name, op), define.origin)]
+                back = any(home[n] == kernel.name for d in _body(boundary, other) for n, _ in needs[d.name])
+                if back:
                     return [grouping.tangled(kernel.span, kernel.name, other)]
-                found.append(grouping.order(kernel.span, kernel.name, name, other))
+                found.append(grouping.order(kernel.span, kernel.name, _written(name, op), other))
     return found[:1]
+
+
+def _body(boundary: Boundary, kernel: str) -> tuple[Define, ...]:
+    return next(k.body for k in boundary.kernels if k.name == kernel)
+
+
+def _written(name: str, op: Op) -> str:
+    define = next(d for d in op.defines if d.name == name)
+    return define.output.tensor if define.output is not None else define.origin
+
+
+def _needs(op: Op) -> dict[str, list[tuple[str, bool]]]:
+    """For each define the defines that come before it; True: in another kernel, since it reads memory."""
+    result: dict[str, list[tuple[str, bool]]] = {d.name: [] for d in op.defines}
+    writers = [d for d in op.defines if d.output is not None]
+    seen: set[str] = set()
+    for define in op.defines:
+        for name in read_names(define):
+            if name in result:
+                result[define.name].append((name, False))
+            for w in writers:
+                if w.output is None or w.output.tensor != name:
+                    continue
+                if w.name in seen:
+                    result[define.name].append((w.name, True))
+                elif w.name != define.name:
+                    result[w.name].append((define.name, False))
+        seen.add(define.name)
+    return result
 
 
 def read_names(define: Define) -> tuple[str, ...]:
     """What a define reads, in order, each once."""
     return tuple(dict.fromkeys(v.name for v in walk(define.value) if isinstance(v, Read)))
+
+
+def unused(op: Op) -> list[Diagnostic]:
+    """Warnings for values that no statement reads."""
+    read = {n for d in op.defines for n in read_names(d)}
+    return [
+        grouping.unused(d.span, d.name)
+        for d in op.defines
+        if d.kind == "value" and d.output is None and d.name not in read and d.span is not None
+    ]
 
 
 def crossings(op: Op) -> list[Diagnostic]:

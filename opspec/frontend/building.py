@@ -346,10 +346,11 @@ class Builder:
         """A literal."""
         text = str(token)
         try:
-            if text.isdigit():
-                if len(text) > 19 or int(text) >= 2**63:
+            digits = text.replace("_", "")
+            if digits.isdigit():
+                if len(digits) > 19 or int(digits) >= 2**63:
                     self.reject(faults.bad_number(span, text, "does not fit in 64 bits"))
-                return s.Number(value=int(text), span=span)
+                return s.Number(value=int(digits), span=span)
             value = float(text)
         except ValueError:
             self.reject(faults.bad_number(span, text, "is not a number"))

@@ -11,7 +11,7 @@ from opspec.frontend.faults import domains, names, values
 from opspec.frontend.faults import syntax as forms
 from opspec.frontend.integer_exprs import conditions, plural
 from opspec.frontend.reductions import count, reduction, scan
-from opspec.frontend.scope import Env, IndexVar, Local
+from opspec.frontend.scope import Env, IndexVar, Local, Pack
 from opspec.frontend.value_exprs import lower, lower_all
 from opspec.ir.dtypes import BOOL, DTYPES
 from opspec.ir.integers import greatest, least
@@ -141,7 +141,8 @@ def _inline(expr: s.Call, function: s.Function, draft: Draft, env: Env) -> Value
     if expr.otherwise is not None:
         scope.fail(forms.form(expr.otherwise.span, f"`{name}` is a function and has no `else`"))
     binders = expr.binders or ()
-    if len(binders) != len(function.indices):
+    packed = len(function.indices) == 1 and len(binders) > 1
+    if len(binders) != len(function.indices) and not packed:
         scope.fail(
             names.arity(
                 expr.span,
@@ -166,11 +167,14 @@ def _inline(expr: s.Call, function: s.Function, draft: Draft, env: Env) -> Value
     outer = _bind_indices(binders, draft, env)
     arguments = _restricted(lower_all(expr.arguments, draft, outer), expr, function, draft, outer)
     local: dict[str, Local] = {}
-    for param, binder in zip(function.indices, binders, strict=True):
-        assert isinstance(binder, s.Name)
-        found = outer.find(binder.name)
-        assert found is not None
-        local[param.text] = found
+    bound = [outer.find(b.name) for b in binders if isinstance(b, s.Name)]
+    variables = [
+        w for v in bound for w in (v.variables if isinstance(v, Pack) else (v,)) if isinstance(w, IndexVar)
+    ]
+    if packed:
+        local[function.indices[0].text] = Pack(tuple(variables))
+    else:
+        local.update((p.text, v) for p, v in zip(function.indices, bound, strict=True) if v is not None)
     uses = _uses(function)
     for param, argument in zip(function.params, arguments, strict=True):
         once = uses.get(param.text, 0) <= 1
@@ -204,7 +208,9 @@ def _restricted(
     for rest in domain.rest:
         draft.scope.fail(values.condition(rest.span, rest.span.text))
     bound = [env.find(b.name) for b in expr.binders or () if isinstance(b, s.Name)]
-    variables = [v for v in bound if isinstance(v, IndexVar)]
+    variables = [
+        w for v in bound for w in (v.variables if isinstance(v, Pack) else (v,)) if isinstance(w, IndexVar)
+    ]
     for v in variables:
         v.conditions += [c for c in domain.constraints if v.name in c.free_indices()]
     result: list[Value] = []
@@ -222,7 +228,7 @@ def _bind_indices(binders: tuple[s.Expr, ...], draft: Draft, env: Env) -> Env:
     for binder in binders:
         if not isinstance(binder, s.Name):
             draft.scope.fail(names.not_index(binder.span, binder.span.text, "a function with `[ ]`"))
-        if not isinstance(env.find(binder.name), IndexVar):
+        if not isinstance(env.find(binder.name), IndexVar | Pack):
             draft.scope.check_index(binder)
             fresh[binder.name] = draft.variable(binder.name, binder.span)
     if not fresh:

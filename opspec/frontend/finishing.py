@@ -113,6 +113,8 @@ def _narrow(parts: list[Temp], ranges: dict[str, Range], draft: Draft, guarded: 
             for c in uses[0]
             if all(c in u or bounds.prove(c, draft.scope.facts.extended((*base, *u))) for u in uses[1:])
         ]
+        if isinstance(temp.value, Scan):
+            common = [c for c in common if temp.value.index not in c.free_indices()]
         both = tuple(dict.fromkeys((*temp.constraints, *common)))
         temp.constraints = _needed(both, _box(temp.indices, ranges), draft)
 

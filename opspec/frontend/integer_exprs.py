@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from opspec.diagnostics import Diagnostic
 from opspec.frontend import syntax as s
 from opspec.frontend.faults import names, values
-from opspec.frontend.scope import Axis, Env, IndexVar, OpScope, Skip
+from opspec.frontend.scope import Axis, Env, IndexVar, OpScope, Pack, Skip
 from opspec.ir.dtypes import choices
 from opspec.ir.integers import ONE, Datum, Index, Int, dim, floor_div, greatest, least, mod
 from opspec.ir.values import Extent, Literal, Read, Value
@@ -84,6 +84,8 @@ def _name(expr: s.Name, scope: OpScope, env: Env) -> Int:
     local = env.find(expr.name)
     if isinstance(local, IndexVar):
         return Int.of(Index(local.name))
+    if isinstance(local, Pack):
+        raise NotInteger(names.several(expr.span, expr.name))
     if local is not None:
         found = value_to_integer(local)
         if found is None or any(n not in scope.tensors for n in found.tensors()):

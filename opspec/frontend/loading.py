@@ -93,10 +93,19 @@ class _Loader:
     expects: list[s.ExpectDecl] = field(default_factory=list)
     boundaries: list[s.BoundaryDecl] = field(default_factory=list)
     complete: bool = True
+    main: Source | None = None
+
+    def wanted(self) -> set[str]:
+        """Names of the ops to check: those of the main file, and imported ones that it speaks of."""
+        spoken = {w.op.text for w in self.workloads if w.span.source is self.main}
+        spoken |= {b.op.text for b in self.boundaries if b.span.source is self.main}
+        own = {n.name.text for n, _ in self.ops if n.span.source is self.main}
+        return spoken | own
 
     def read(self, source: Source, path: Path | None, chain: tuple[tuple[Path | None, str], ...]) -> str:
         """Gather a file and, before it, what it imports; returns its doc string."""
         self.files[path] = source
+        self.main = self.main or source
         parsed = parse(source, self.report)
         self.complete = self.complete and parsed.complete
         chain = (*chain, (path, source.name))
@@ -179,24 +188,31 @@ def _check(source: Source, path: Path | None) -> Checked:
     check_recursion(loader.functions, loader.report)
     ops: dict[str, Op | None] = {}
     places: dict[str, Span] = {}
+    wanted = loader.wanted()
+    loader.ops.sort(key=lambda pair: pair[0].span.source is not source)
     for node, dtypes in loader.ops:
         name = node.name.text
+        if name not in wanted:
+            continue
         if name in ops:
             loader.report.append(names.duplicate(node.name.span, name, places[name]))
             continue
         places[name] = node.name.span
         ops[name] = operator(node, loader.functions, dtypes, loader.report)
     for boundary in loader.boundaries:
+        if boundary.op.text not in wanted:
+            continue
         boundaries.add(boundary, ops, loader.report, complete=loader.complete)
     made: dict[str, Workload | None] = {}
-    for workload in loader.workloads:
+    for workload in (w for w in loader.workloads if w.span.source is source):
         workloads.add(workload, ops, made, loader.report, complete=loader.complete)
     expectations: list[Expectation] = []
-    for expect in loader.expects:
+    for expect in (e for e in loader.expects if e.span.source is source):
         expectations += workloads.budgets(expect, made, loader.report, complete=loader.complete)
     for op in ops.values():
         if op is not None:
             loader.report += boundaries.crossings(op)
+            loader.report += boundaries.unused(op)
             loader.report += contractions.off_the_matrix_units(op)
     warnings = tuple(d for d in loader.report if d.severity != "error")
     if len(warnings) != len(loader.report):

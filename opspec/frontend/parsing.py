@@ -176,7 +176,7 @@ def _advice(token: Token, previous: Token | None, accepted: set[str]) -> str:
 
 def _expected(accepted: set[str]) -> str:
     words = []
-    if _OPERATORS <= accepted:
+    if accepted >= _OPERATORS:
         accepted = accepted - _OPERATORS - {"AND", "OR", "POWER", "DOT", "ELSE", "LSQB", "LPAR", "USING"}
         words.append("an operator")
     for kind in sorted(accepted):

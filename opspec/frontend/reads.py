@@ -108,7 +108,9 @@ def _axis(
                 written = draft.scope.written_indices.get(whole, ())
                 place = written[k] if k < len(written) else whole
                 text = place.text if k < len(written) else shown(index, draft)
-                draft.scope.report.append(domains.out_of_range(place, text, axis, str(upper), over, "", where))
+                draft.scope.report.append(
+                    domains.out_of_range(place, text, axis, str(upper), over, "", where)
+                )
             return False
     return True
 

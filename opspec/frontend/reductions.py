@@ -9,7 +9,7 @@ from opspec.frontend.drafts import Draft
 from opspec.frontend.faults import domains, names, values
 from opspec.frontend.faults import syntax as forms
 from opspec.frontend.integer_exprs import Domain, conditions
-from opspec.frontend.scope import Env, IndexVar, Local
+from opspec.frontend.scope import Env, IndexVar, Local, Pack
 from opspec.frontend.value_exprs import lower
 from opspec.ir import bounds
 from opspec.ir.dtypes import BOOL, F32, I64
@@ -163,6 +163,9 @@ def binders(expr: s.Call, draft: Draft, env: Env) -> tuple[list[IndexVar], Env]:
         found = env.find(binder.name)
         if isinstance(found, IndexVar) and env.is_parameter(binder.name):
             variables.append(found)
+            continue
+        if isinstance(found, Pack):
+            variables += found.variables
             continue
         scope.check_index(binder)
         if binder.name in fresh:

@@ -55,7 +55,14 @@ class IndexVar:
     extra: list[Int] = field(default_factory=list)
 
 
-Local = IndexVar | Value
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """Several indices under one index parameter: ``mean[h, w](x)`` for ``fn mean[t](x)``."""
+
+    variables: tuple[IndexVar, ...]
+
+
+Local = IndexVar | Pack | Value
 
 
 @dataclass(slots=True, eq=False)

@@ -94,7 +94,11 @@ def _tensor(p: s.Parameter, scope: OpScope, role: str) -> None:
     dtype = _dtype(p, scope)
     if p.extents is None:
         scope.fail(
-            forms.form(p.span, f"result `{p.name.text}` has no extents", f"a single number is `{p.name.text}: {p.dtype.text}[]`")
+            forms.form(
+                p.span,
+                f"result `{p.name.text}` has no extents",
+                f"a single number is `{p.name.text}: {p.dtype.text}[]`",
+            )
         )
     if p.default is not None:
         scope.fail(values.default(p.default.span, p.name.text, "tensor"))

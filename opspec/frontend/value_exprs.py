@@ -10,9 +10,11 @@ from opspec.frontend.drafts import Draft, is_trivial
 from opspec.frontend.faults import domains, names, values
 from opspec.frontend.faults import syntax as forms
 from opspec.frontend.integer_exprs import candidates, integer, note_axes, plural
-from opspec.frontend.scope import Env, IndexVar, OpScope, Skip
+from opspec.frontend.scope import Env, IndexVar, OpScope, Pack, Skip
+from opspec.ir.bounds import equal
 from opspec.ir.dtypes import BOOL, compute_dtype
 from opspec.ir.integers import ONE, Index, Int, dim, floor_div, mod
+from opspec.ir.program import Define, Tensor
 from opspec.ir.values import (
     BinaryOp,
     Compare,
@@ -92,6 +94,8 @@ def _name(expr: s.Name, draft: Draft, env: Env) -> Value:
     local = env.find(name)
     if isinstance(local, IndexVar):
         return t.extent(Int.of(Index(local.name)), expr.span)
+    if isinstance(local, Pack):
+        scope.fail(names.several(expr.span, name))
     if local is not None:
         return local
     if name in CONSTANTS and name not in scope.names():
@@ -316,11 +320,21 @@ def _source(ident: s.Ident, expr: s.Expr, draft: Draft, env: Env) -> str:
     if not writers:
         scope.fail(names.early(expr.span, name, f"`{name}` is an output; only what was written can be read"))
     here = [w for w in writers if scope.homes.get(w.name) == scope.kernel]
-    if len(writers) == 1:
-        at = writers[0].output.at if writers[0].output is not None else ()
-        bare = [i.index for i in at] == list(writers[0].indices)
-        if bare and (here or tensor.role == "out"):
-            return writers[0].name
+    if len(writers) == 1 and _everywhere(writers[0], tensor, scope):
+        return writers[0].name
     if here:
         scope.fail(domains.in_parts(expr.span, name, tuple(Note("written here", w.span) for w in here)))
     return name
+
+
+def _everywhere(writer: Define, tensor: Tensor, scope: OpScope) -> bool:
+    """Whether one statement holds the value of every element, index by index."""
+    at = writer.output.at if writer.output is not None else ()
+    return (
+        [i.index for i in at] == list(writer.indices)
+        and not writer.constraints
+        and all(
+            r.lower.constant == 0 and equal(r.upper, e, scope.facts)
+            for r, e in zip(writer.ranges, tensor.extents, strict=True)
+        )
+    )

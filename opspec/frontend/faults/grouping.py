@@ -45,6 +45,16 @@ NO_KERNEL = register(
         fix="Put the statements into `kernel name { … }`.",
     )
 )
+UNUSED = register(
+    Code(
+        code="OP506",
+        title="a value that nothing uses",
+        why="It is not an output and no statement reads it, so that it has no effect.",
+        example="kernel k { s[i] = x[i]; y[i] = x[i] }   # s is never read",
+        fix="Remove it, or read it.",
+        severity="warning",
+    )
+)
 OFF_MATRIX = register(
     Code(
         code="OP505",
@@ -119,6 +129,16 @@ def order(span: Span, kernel: str, name: str, other: str) -> Diagnostic:
     )
 
 
+def together(span: Span, kernel: str, tensor: str, reader: str) -> Diagnostic:
+    """A statement that reads a tensor back from memory, in the kernel that writes it."""
+    return Diagnostic(
+        code=ORDER,
+        message=f"kernel `{kernel}` writes `{tensor}` and reads it back from memory in `{reader}`",
+        span=span,
+        help=f"put `{reader}` into a later kernel",
+    )
+
+
 def tangled(span: Span, first: str, second: str) -> Diagnostic:
     """Kernels that would have to run before each other."""
     return Diagnostic(
@@ -146,6 +166,17 @@ def no_kernel(span: Span, name: str) -> Diagnostic:
         message=f"op `{name}` has no kernel",
         span=span,
         help="add `kernel name { … }` with the statements that define its results",
+    )
+
+
+def unused(span: Span, name: str) -> Diagnostic:
+    """A value without a reader."""
+    return Diagnostic(
+        code=UNUSED,
+        message=f"`{name}` is never used",
+        span=span,
+        help="remove it, or read it in a statement that leads to an output",
+        severity="warning",
     )
 
 

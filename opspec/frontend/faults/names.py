@@ -200,6 +200,16 @@ def not_index(span: Span, text: str, where: str, help: str = "") -> Diagnostic:
     )
 
 
+def several(span: Span, name: str) -> Diagnostic:
+    """An index parameter that stands for several indices where one is needed."""
+    return Diagnostic(
+        code=NOT_INDEX,
+        message=f"`{name}` stands for several indices here, and one is needed",
+        span=span,
+        help="call the function with one index in `[ ]`",
+    )
+
+
 def unknown_dtype(span: Span, name: str, candidates: Iterable[str]) -> Diagnostic:
     """A dtype that does not exist."""
     spelled = {
