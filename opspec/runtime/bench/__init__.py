@@ -33,7 +33,7 @@ A driver is a declaration; everything that measures lives here. It reads::
     )
 
     if __name__ == "__main__":
-        raise SystemExit(bench.main(DRIVER))
+        raise SystemExit(bench.main(DRIVER))         # several ops: bench.main(FIRST, SECOND)
 
 ``function`` and ``reference`` take the inputs in the order of ``inputs`` and return the outputs in the order
 of ``outputs`` (one tensor, or a tuple). Inputs marked ``inout`` are changed in place by ``function``;

@@ -16,13 +16,17 @@ from opspec.runtime.bench.statistics import Policy
 from opspec.runtime.bench.table import show
 
 POLICY = Policy(least=10, seconds=0.5, spread=0.005, budget=20.0)
+INTERRUPTED = 130
 QUICK = Policy(least=10, seconds=0.5, spread=0.02, budget=3.0)
 
 
-def build_parser(driver: Driver) -> argparse.ArgumentParser:
-    """The options of a driver."""
+def build_parser(drivers: Sequence[Driver]) -> argparse.ArgumentParser:
+    """The options of a driver file, which measures one op or several."""
+    names = ", ".join(f"`{driver.op}`" for driver in drivers)
     parser = argparse.ArgumentParser(
-        prog="bench.py", description=f"Measure `{driver.op}` of {driver.spec} beside its closed form."
+        prog="bench.py",
+        description=f"Measure {names} of {drivers[0].spec} beside the closed form.",
+        allow_abbrev=False,
     )
     add = parser.add_argument
     add(
@@ -31,13 +35,20 @@ def build_parser(driver: Driver) -> argparse.ArgumentParser:
         metavar="WORKLOAD",
         help="only this workload (may be repeated); all by default",
     )
+    add(
+        "--op",
+        action="append",
+        metavar="OP",
+        choices=[d.op for d in drivers],
+        help=f"only this op of {names}",
+    )
     add("--set", action="append", default=[], metavar="M=8192", help="change a dim of the workload")
     add("--dtype", action="append", default=[], metavar="X=bf16", help="choose a dtype parameter")
     add(
         "--json",
         type=Path,
         metavar="FILE",
-        help="write the result, raw samples and all; `-` is standard output",
+        help="write the result, raw samples and all; `-` is standard output; of several ops each to FILE.OP",
     )
     add(
         "--machine",
@@ -55,43 +66,72 @@ def build_parser(driver: Driver) -> argparse.ArgumentParser:
 
 
 def main(
-    driver: Driver, argv: Sequence[str] | None = None, *, open_bench: Callable[..., Any] | None = None
+    *drivers: Driver, argv: Sequence[str] | None = None, open_bench: Callable[..., Any] | None = None
 ) -> int:
-    """Run a driver: 0 if all is well, 1 if a result is wrong or impossible, 2 for bad usage, 130 if interrupted.
+    """Run drivers: 0 if all is well, 1 if a result is wrong or impossible, 2 for bad usage, 130 if interrupted.
 
-    ``open_bench`` stands in for the GPU in tests.
+    ``argv`` is the command line of the process if left out; ``open_bench`` stands in for the GPU in tests.
     """
-    parser = build_parser(driver)
+    parser = build_parser(drivers)
     options = parser.parse_args(argv)
     if options.list:
-        print(listing(driver), end="")
+        print("\n".join(listing(driver) for driver in drivers), end="")
         return 0
+    status = 0
     try:
-        chosen = [
-            case
-            for name in options.at or driver.workloads
-            for case in cases(driver, name, numbers(options.set), pairs(options.dtype))
-        ]
-        session = Session(driver, options, open_bench or open_cuda)
+        chosen = choose_drivers(drivers, options)
+        for driver, shapes in chosen:
+            path = options.json if len(chosen) == 1 else beside(options.json, driver.op)
+            session = Session(driver, options, path, open_bench or open_cuda)
+            status = max(status, session.run(shapes))
+            if status == INTERRUPTED:
+                break
     except UsageError as error:
         print(f"bench.py: error: {error}", file=sys.stderr)
         return 2
-    return session.run(chosen)
+    return status
+
+
+def choose_drivers(drivers: Sequence[Driver], options: argparse.Namespace) -> list[tuple[Driver, list[Case]]]:
+    """The drivers that are asked for, each with its shapes: of several ops, those that have the workload."""
+    wanted = [driver for driver in drivers if not options.op or driver.op in options.op]
+    if options.at:
+        having = [driver for driver in wanted if any(name in driver.workloads for name in options.at)]
+        wanted = having or wanted[:1]
+    found = []
+    for driver in wanted:
+        names = [n for n in options.at or driver.workloads if len(wanted) == 1 or n in driver.workloads]
+        shapes = [
+            case for name in names for case in cases(driver, name, numbers(options.set), pairs(options.dtype))
+        ]
+        found.append((driver, shapes))
+    return found
+
+
+def beside(path: Path | None, op: str) -> Path | None:
+    """``result.OP.json`` for ``result.json``: each op of several has a file of its own."""
+    return path if path is None or str(path) == "-" else path.with_name(f"{path.stem}.{op}{path.suffix}")
 
 
 class Session:
     """One run of a driver: opens the device, measures each shape, and keeps the document up to date."""
 
-    def __init__(self, driver: Driver, options: argparse.Namespace, open_bench: Callable[..., Any]) -> None:
+    def __init__(
+        self,
+        driver: Driver,
+        options: argparse.Namespace,
+        path: Path | None,
+        open_bench: Callable[..., Any],
+    ) -> None:
         self.driver = driver
         self.options = options
+        self.path = path
         self.bench, gpu = open_bench(driver, options, self.progress)
         name = "" if gpu is None else str(gpu["name"])
         self.machine: Machine | None
         self.machine, source = find_machine(options.machine, driver.machines, card=name)
         self.document = new_document(driver, self.machine, source)
         self.document["environment"]["gpu"] = gpu
-        self.drawn = False
 
     def run(self, chosen: Sequence[Case]) -> int:
         """Measure all shapes and report; the exit status."""
@@ -106,7 +146,7 @@ class Session:
         self.progress("")
         self.report()
         if interrupted:
-            return 130
+            return INTERRUPTED
         return 1 if self.document["status"] == "failed" else 0
 
     def measure(self, chosen: Sequence[Case], records: Sequence[dict[str, Any]]) -> None:
@@ -136,13 +176,12 @@ class Session:
 
     def keep(self) -> None:
         """Write what there is."""
-        path = self.options.json
-        if path is not None and str(path) != "-":
-            write(self.document, path)
+        if self.path is not None and str(self.path) != "-":
+            write(self.document, self.path)
 
     def report(self) -> None:
         """Write the document and print the table."""
-        if str(self.options.json) == "-":
+        if str(self.path) == "-":
             import json
 
             from opspec.runtime.bench.result import plain

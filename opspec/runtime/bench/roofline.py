@@ -95,7 +95,7 @@ def calibrate(cost: Mapping[str, float], roofs: Mapping[str, Any], contraction: 
     rate = roofs["matmul_flops_per_s"].get(contraction)
     if rate and cost.get("flops.tensor"):
         terms["tensor"] = cost["flops.tensor"] / rate
-    exponentials = cost.get("flops.sfu.exp", 0.0)
+    exponentials = cost.get("flops.sfu", 0.0)  # all special functions run at the rate of the exponential
     if exponentials and roofs.get("exp_per_s"):
         terms["sfu"] = exponentials / roofs["exp_per_s"]
     return terms

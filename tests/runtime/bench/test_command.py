@@ -24,7 +24,7 @@ OURS, STREAM = [50e-6, 50.1e-6, 50.2e-6], [45e-6]
 def run(made, tmp_path, *argv, open_bench=nothing):
     """(exit status, validated document)."""
     path = tmp_path / "out.json"
-    status = bench.main(made, [*argv, "--json", str(path)], open_bench=open_bench)
+    status = bench.main(made, argv=[*argv, "--json", str(path)], open_bench=open_bench)
     document = json.loads(path.read_text(encoding="utf-8"))
     jsonschema.validate(document, SCHEMA)
     assert [p.name for p in tmp_path.iterdir()] == ["out.json"]
@@ -373,19 +373,35 @@ def test_set_and_dtype_change_the_shape(tmp_path):
     ],
 )
 def test_bad_usage_is_exit_2_and_names_what_there_is(argv, said, capsys):
-    assert bench.main(driver(), argv, open_bench=nothing) == 2
+    assert bench.main(driver(), argv=argv, open_bench=nothing) == 2
     assert said in capsys.readouterr().err
 
 
 def test_list(capsys):
-    assert bench.main(driver(), ["--list"]) == 0
+    assert bench.main(driver(), argv=["--list"]) == 0
     assert capsys.readouterr().out == (
         "scale of specs/map/scale.op\n  small  M = 64, N = 32\n  wide  M = 8, N = 512\n  --dtype X=bf16|f32\n"
     )
 
 
+def test_several_ops_in_one_file(tmp_path, capsys):
+    two = driver(), driver(op="other", workloads={"huge": bench.Workload({"M": 1, "N": 1})})
+    assert bench.main(*two, argv=["--json", str(tmp_path / "out.json")], open_bench=nothing) == 0
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["out.other.json", "out.scale.json"]
+    assert (
+        bench.main(*two, argv=["--at", "huge", "--json", str(tmp_path / "one.json")], open_bench=nothing) == 0
+    )
+    assert json.loads((tmp_path / "one.json").read_text(encoding="utf-8"))["op"] == "other"
+    capsys.readouterr()
+    assert bench.main(*two, argv=["--op", "other"], open_bench=nothing) == 0
+    assert "bench of scale" not in capsys.readouterr().out
+    assert bench.main(*two, argv=["--at", "none"], open_bench=nothing) == 2
+    with pytest.raises(SystemExit):
+        bench.main(*two, argv=["--op", "third"], open_bench=nothing)
+
+
 def test_json_to_standard_output(capsys):
-    assert bench.main(driver(), ["--json", "-"], open_bench=nothing) == 0
+    assert bench.main(driver(), argv=["--json", "-"], open_bench=nothing) == 0
     jsonschema.validate(json.loads(capsys.readouterr().out), SCHEMA)
 
 

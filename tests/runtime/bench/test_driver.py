@@ -35,7 +35,9 @@ def document(path):
 def test_on_a_machine_without_a_gpu(tmp_path):
     folder = tmp_path / "my ops"
     folder.mkdir()
-    status, text = run(folder, "--machine", "h200", "--json", "out.json", CUDA_VISIBLE_DEVICES="")
+    status, text = run(
+        folder, "--op", "softmax", "--machine", "h200", "--json", "out.json", CUDA_VISIBLE_DEVICES=""
+    )
     assert status == 0, text
     assert "nothing was measured" in text
     found = document(folder / "out.json")
@@ -49,8 +51,8 @@ def test_on_a_machine_without_a_gpu(tmp_path):
 def test_on_a_gpu(tmp_path):
     status, text = run(tmp_path, "--quick", "--warm", "--json", "out.json")
     assert status == 0, text
-    found = document(tmp_path / "out.json")
-    assert found["status"] == "measured"
+    in_place, found = document(tmp_path / "out.accumulate.json"), document(tmp_path / "out.softmax.json")
+    assert in_place["status"] == found["status"] == "measured"
     for record in found["results"]:
         measured = record["measured"]
         rows = {row["name"]: row for row in measured["candidates"]}

@@ -54,7 +54,7 @@ def test_the_stream_that_moves_bytes_alike(read, written, kind):
 
 
 def test_calibration_uses_this_runs_rates():
-    terms = calibrate({**COPY, "flops.tensor": 820e6, "flops.sfu.exp": 4.1e6}, ROOFS, "bf16")
+    terms = calibrate({**COPY, "flops.tensor": 820e6, "flops.sfu": 4.1e6}, ROOFS, "bf16")
     assert terms == {
         "memory": pytest.approx(128e6 / 4.3e12),
         "tensor": pytest.approx(1e-6),
