@@ -12,7 +12,7 @@ from math import gcd
 
 import sympy
 
-from opspec.analysis.lattice.symbols import symbol
+from opspec.analysis.lattice.symbols import abstract, symbol
 
 _LARGEST_TIDIED = 400
 _TAKEN = frozenset({"max", "min", "math", "inf", "nan", "True", "False", "None"})
@@ -33,20 +33,6 @@ def tidy(expr: sympy.Expr) -> sympy.Expr:
         return _short(flat).xreplace(back)
     numerator, denominator = sympy.fraction(sympy.cancel(sympy.together(flat)))
     return (_short(numerator) / _short(denominator)).xreplace(back)
-
-
-def abstract(expr: sympy.Expr) -> tuple[sympy.Expr, dict[sympy.Symbol, sympy.Expr]]:
-    """The form as a rational function, with a symbol for each maximum, minimum and rounded division;
-    and what these symbols stand for."""
-    steps = _outermost(expr)
-    names = {f: sympy.Symbol(f"~{k}", integer=True) for k, f in enumerate(steps)}
-    return expr.xreplace(names), {v: k for k, v in names.items()}
-
-
-def _outermost(expr: sympy.Expr) -> list[sympy.Expr]:
-    if isinstance(expr, sympy.Max | sympy.Min | sympy.floor | sympy.ceiling):
-        return [expr]
-    return list(dict.fromkeys(f for a in expr.args for f in _outermost(a)))
 
 
 def _divides(expr: sympy.Expr) -> bool:

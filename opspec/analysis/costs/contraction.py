@@ -57,7 +57,8 @@ def factors_of(value: Value) -> list[tuple[Value, bool]]:
 
 
 def _stored_in(value: Value, numbering: Numbering) -> Storage | None:
-    """The storage type in which a value is exact, None if only in f32."""
+    """The storage type that a value has: of a cast, a tensor or an annotated statement; None for
+    other values, which are f32."""
     match value:
         case Cast(to=to, implicit=False):
             return to
@@ -66,6 +67,8 @@ def _stored_in(value: Value, numbering: Numbering) -> Storage | None:
         case Read(name=name) if name not in numbering.entered:
             tensor = numbering.op.tensor(name)
             return tensor.dtype if tensor else None
+        case Read(name=name):
+            return numbering.entered[name][0].storage
         case Unary(op="neg", x=x):
             return _stored_in(x, numbering)
         case _:

@@ -156,6 +156,7 @@ def _image(access: Access, extents: tuple[Int, ...], facts: Facts) -> Region | O
         domain = domain.where(
             c for e, n in zip(at, extents, strict=True) if not e.tensors() for c in (e, n - 1 - e)
         )
+    at, domain = _divisions_named(at, domain)
     used = frozenset().union(*(e.free_indices() for e in at)) if at else frozenset()
     shadow = project(domain, used, facts)
     region_parts: list[Int] = [c for c in shadow.constraints if not c.free_indices()]
@@ -182,6 +183,24 @@ def _image(access: Access, extents: tuple[Int, ...], facts: Facts) -> Region | O
     value = sympy.Mul(*(indicator(c, facts) for c in guards), *(c.value for c in counts))
     why = "; ".join(dict.fromkeys(c.why for c in counts if c.why))
     return Opaque(tuple(keys), Count(value, all(c.exact for c in counts), why), frozenset(guards))
+
+
+def _divisions_named(at: tuple[Int, ...], domain: Domain) -> tuple[tuple[Int, ...], Domain]:
+    """An axis ``t // P`` of an index with further conditions as an index of its own, bounded by t."""
+    for k, e in enumerate(at):
+        atom = e.atom
+        if not isinstance(atom, FloorDiv) or atom.den.free_indices() or atom.num.index is None:
+            continue
+        name = atom.num.index
+        elsewhere = any(name in x.free_indices() for p, x in enumerate(at) if p != k)
+        coupled = any(name in c.free_indices() and len(c.free_indices()) > 1 for c in domain.constraints)
+        if elsewhere or not coupled:
+            continue
+        u, num, den = index(f"{name}//"), atom.num, atom.den
+        inside = (num - den * u, den * u + den - 1 - num)
+        domain = Domain((*domain.indices, f"{name}//"), tuple(simplify([*domain.constraints, *inside])))
+        at = (*at[:k], u, *at[k + 1 :])
+    return at, domain
 
 
 def _axis_groups(at: tuple[Int, ...], shadow: Domain) -> list[tuple[tuple[int, ...], Domain]]:

@@ -81,7 +81,7 @@ def interval(name: str, constraints: tuple[Int, ...], facts: Facts) -> tuple[Int
     low = _sharpest([facts.quotient(a - 1 - r, a) for a, r in lowers], facts, 1)
     high = _sharpest([facts.quotient(s, b) for b, s in uppers], facts, -1)
     start = greatest(*low) if len(low) > 1 else low[0]
-    sizes = [h + 1 - start for h in high]
+    sizes = [h + 1 - x for h in high for x in low]
     size = least(*sizes) if len(sizes) > 1 else sizes[0]
     return start, positive_part(size, facts)
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from opspec.analysis.lattice.facts import Facts
-from opspec.ir.integers import ONE, FloorDiv, Greatest, Int, Least, index
+from opspec.analysis.lattice.facts import Facts, split
+from opspec.ir.integers import ONE, ZERO, Datum, FloorDiv, Int, index
 from opspec.ir.values import Range
 
 
@@ -52,32 +52,16 @@ def simplify(constraints: Iterable[Int]) -> Iterator[Int]:
     queue = list(constraints)[::-1]
     while queue:
         c = queue.pop()
-        split = _split(c)
-        if split is not None:
-            queue.extend(split[::-1])
+        parts = split(c) if c.free_indices() and not _divides_by_index(c) else None
+        if parts is not None:
+            queue.extend(part for part, _ in parts[::-1])
         elif (c.constant is None or c.constant < 0) and c not in seen:
             seen.add(c)
             yield c
 
 
-def _split(c: Int) -> list[Int] | None:
-    """Simpler constraints that together mean ``c >= 0``, or None if it is simple."""
-    for monomial, k in c.terms:
-        if len(monomial) != 1 or monomial[0][1] != 1:
-            continue
-        atom = monomial[0][0]
-        rest = c - Int(((monomial, k),))
-        match atom:
-            case Least(args) if k > 0:
-                return [rest + a * k for a in args]
-            case Greatest(args) if k < 0:
-                return [rest + a * k for a in args]
-            case FloorDiv(num, den) if num.free_indices() and not den.free_indices():
-                if k == 1:
-                    return [num + rest * den]
-                if k == -1:
-                    return [(rest + 1) * den - 1 - num]
-    return None
+def _divides_by_index(c: Int) -> bool:
+    return any(isinstance(a, FloorDiv) and a.den.free_indices() for a in c.atoms())
 
 
 def data_in(c: Int) -> bool:
@@ -98,10 +82,10 @@ def bounds_of(
     for c in constraints:
         if name not in c.free_indices():
             continue
-        split = c.affine([name])
-        if split is None or name not in split[0]:
+        linear = c.affine([name])
+        if linear is None or name not in linear[0]:
             raise Inexact(f"`{c} >= 0` is not linear in the index `{name}`")
-        k, rest = split[0][name], split[1]
+        k, rest = linear[0][name], linear[1]
         if k.constant is not None and k.constant > 0 or k.constant is None and facts.positive(k):
             lowers.append((k, rest))
         elif k.constant is not None or facts.positive(-k):
@@ -115,8 +99,8 @@ def bounds_of(
 def project(domain: Domain, keep: frozenset[str], facts: Facts) -> Domain:
     """The shadow of the domain on some of its indices, exact over the integers.
 
-    Constraints on data that involve a removed index count as met (rule 18). Conditions
-    left on dims alone that hold for non-empty extents are dropped.
+    Data addressed by a removed index counts as its bound, and a condition left on data alone as met
+    (rule 18). Conditions left on dims alone that hold for non-empty extents are dropped.
 
     Raises: Inexact if the shadow is not the points of a constraint set.
     """
@@ -127,11 +111,22 @@ def project(domain: Domain, keep: frozenset[str], facts: Facts) -> Domain:
         name = gone.pop()
         touching = [c for c in constraints if name in c.free_indices()]
         others = [c for c in constraints if name not in c.free_indices()]
-        plain = [c for c in touching if not data_in(c)]
-        plain += [w for c in touching if data_in(c) and (w := facts.relaxed(c)) is not None]
+        plain = [c for c in touching if name not in _addressing(c)]
+        plain += [w for c in touching if name in _addressing(c) and (w := facts.relaxed(c)) is not None]
         constraints = others + _eliminate(name, plain, others, facts)
     kept = tuple(x for x in domain.indices if x in keep)
     return Domain(kept, tuple(simplify(constraints)))
+
+
+def _addressing(c: Int) -> frozenset[str]:
+    """The indices that address data in a constraint."""
+    return frozenset().union(*(Int.of(a).free_indices() for a in c.atoms() if isinstance(a, Datum)))
+
+
+def _on_data_alone(c: Int) -> bool:
+    """Whether a constraint has no index outside the data that it reads."""
+    plain = c.substitute(lambda a: ZERO if isinstance(a, Datum) else None)
+    return data_in(c) and not plain.free_indices()
 
 
 def _eliminate(name: str, touching: list[Int], others: list[Int], facts: Facts) -> list[Int]:
@@ -140,7 +135,7 @@ def _eliminate(name: str, touching: list[Int], others: list[Int], facts: Facts) 
     for a, r in lowers:
         for b, s in uppers:
             c = b * r + a * s
-            if c.free_indices() == frozenset() and facts.proves(c, least=1):
+            if _on_data_alone(c) or (not c.free_indices() and facts.proves(c, least=1)):
                 continue
             if facts.proves(c, [*others, *found]):
                 continue

@@ -66,6 +66,7 @@ class Facts:
         lengths = tuple((a.tensor, a.slack) for a in op.assumes if a.kind == "bound" and a.slack is not None)
         distinct = frozenset(a.tensor for a in op.assumes if a.kind == "distinct")
         facts = cls((), tuple(multiples), lengths, distinct)
+        lengths = tuple((t, facts.canonical(s)) for t, s in lengths)
         return cls(tuple(facts.canonical(k) for k in known), tuple(multiples), lengths, distinct)
 
     def with_known(self, more: Iterable[Int]) -> Facts:
@@ -101,9 +102,13 @@ class Facts:
     def proves(self, value: Int, context: Iterable[Int] = (), *, least: int = 0) -> bool:
         """Whether ``value >= 0`` follows, where every dim is at least ``least`` (0 or 1)."""
         facts = (*self.known, *context)
-        if least:
-            value, facts = self._raised(value), tuple(self._raised(f) for f in facts)
-        return _prove(value, facts)
+        raised = self._raised if least else _same
+        if _prove(raised(value), tuple(map(raised, facts))):
+            return True
+        parts = split(value)
+        return parts is not None and all(
+            self.proves(part, (*context, *given), least=least) for part, given in parts
+        )
 
     def _raised(self, value: Int) -> Int:
         """Each dim, and each exact quotient of dims, written as its own excess over 1."""
@@ -150,6 +155,30 @@ class Facts:
     def positive(self, value: Int) -> bool:
         """Whether ``value >= 1`` follows where no extent is empty."""
         return self.proves(value - 1, least=1)
+
+
+def _same(value: Int) -> Int:
+    return value
+
+
+def split(value: Int) -> list[tuple[Int, tuple[Int, ...]]] | None:
+    """Integers that are all ``>= 0`` exactly if ``value`` is, each with facts that come with it; None if
+    no minimum, maximum or division stands in it alone. A divisor is at least 1."""
+    for monomial, k in value.terms:
+        if len(monomial) != 1 or monomial[0][1] != 1:
+            continue
+        atom = monomial[0][0]
+        rest = value - Int(((monomial, k),))
+        match atom:
+            case Least(args) if k > 0:
+                return [(rest + a * k, ()) for a in args]
+            case Greatest(args) if k < 0:
+                return [(rest + a * k, ()) for a in args]
+            case FloorDiv(num, den) if k == 1:
+                return [(num + rest * den, (den - 1,))]
+            case FloorDiv(num, den) if k == -1:
+                return [((rest + 1) * den - 1 - num, (den - 1,))]
+    return None
 
 
 def _upper(slack: Int) -> bool:

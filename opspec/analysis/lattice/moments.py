@@ -14,7 +14,7 @@ import sympy
 
 from opspec.analysis.lattice.domain import Domain, Inexact, data_in, simplify
 from opspec.analysis.lattice.facts import Facts
-from opspec.analysis.lattice.symbols import symbol, to_sympy
+from opspec.analysis.lattice.symbols import abstract, symbol, to_sympy
 from opspec.ir.integers import ONE, ZERO, Atom, Datum, Dim, Int
 
 Counter = Callable[[Domain, Facts], sympy.Expr]
@@ -101,17 +101,16 @@ def _moments(
     starts = {s for s in each.free_symbols if s.name.startswith("start(")}
     if starts:
         raise Inexact("a count depends on where a segment starts")
-    generators = [s for s in marks if each.has(s)]
-    generators += [
-        f for f in each.atoms(sympy.Max, sympy.Min, sympy.floor, sympy.ceiling) if f.has(*marks)
-    ] if marks else []
-    generators = [g for g in generators if not any(g != h and h.has(g) and not h.is_Symbol for h in ())]
+    flat, back = abstract(each)
+    generators = [s for s in flat.free_symbols if (back.get(s) or s).free_symbols & marks.keys()]
+    generators.sort(key=lambda s: str(back.get(s) or s))
     if not generators:
         return each * count(over, facts)
-    polynomial = sympy.Poly(each, *generators)
+    polynomial = sympy.Poly(flat, *generators)
     total = sympy.Integer(0)
     for powers, coefficient in polynomial.terms():
-        named = [(g, p) for g, p in zip(generators, powers, strict=True) if p]
+        coefficient = coefficient.xreplace(back)
+        named = [(back.get(g, g), p) for g, p in zip(generators, powers, strict=True) if p]
         if not named:
             total += coefficient * count(over, facts)
             continue

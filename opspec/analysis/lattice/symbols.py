@@ -69,3 +69,17 @@ def _extreme(kind: type[sympy.Expr], pick: Callable[..., sympy.Expr], args: tupl
     if numbers:
         rest.append(pick(numbers))
     return rest[0] if len(rest) == 1 else kind(*rest, evaluate=False)
+
+
+def abstract(expr: sympy.Expr) -> tuple[sympy.Expr, dict[sympy.Symbol, sympy.Expr]]:
+    """The form as a rational function, with a symbol for each maximum, minimum and rounded division;
+    and what these symbols stand for."""
+    steps = _outermost(expr)
+    names = {f: sympy.Symbol(f"~{k}", integer=True) for k, f in enumerate(steps)}
+    return expr.xreplace(names), {v: k for k, v in names.items()}
+
+
+def _outermost(expr: sympy.Expr) -> list[sympy.Expr]:
+    if isinstance(expr, sympy.Max | sympy.Min | sympy.floor | sympy.ceiling):
+        return [expr]
+    return list(dict.fromkeys(f for a in expr.args for f in _outermost(a)))
