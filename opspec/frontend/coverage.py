@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from opspec.diagnostics import Diagnostic, Note
 from opspec.frontend.faults import domains
+from opspec.frontend.segments import segment_of
 from opspec.ir.bounds import Facts, domain, equal, prove
 from opspec.ir.integers import ONE, ZERO, Int
 from opspec.ir.program import Define, Tensor
@@ -67,11 +68,12 @@ def _image(writer: Define, facts: Facts) -> list[Segment] | str:
         if used & at.free_indices():
             return f"`{at}` uses an index that another axis uses too"
         used |= at.free_indices()
-        segment = _segment(at, ranges, facts)
-        if segment is None:
+        image = _segment(at, ranges, facts)
+        if image is None:
             return f"what `{at}` reaches is not understood as an interval"
-        result.append(segment)
-    missing = sorted(set(ranges) - used)
+        result.append(image)
+    segment = segment_of(writer)
+    missing = sorted(set(ranges) - used - ({segment[0]} if segment is not None else set()))
     if missing:
         return f"index `{missing[0]}` is not part of where it writes, so that elements would be written again"
     return result
@@ -105,7 +107,9 @@ def _segment(at: Int, ranges: dict[str, Range], facts: Facts) -> Segment | None:
 
 def _restriction(writer: Define, facts: Facts) -> Int | None:
     known = facts.extended(domain(writer.ranges))
-    return next((c for c in writer.constraints if not prove(c, known)), None)
+    segment = segment_of(writer)
+    tied = segment[1] if segment is not None else ()
+    return next((c for c in writer.constraints if c not in tied and not prove(c, known)), None)
 
 
 def _same_box(images: list[list[Segment]], facts: Facts) -> bool:

@@ -35,7 +35,9 @@ def operator(
     requires, assumes, parameters = _declarations(node, scope)
     scope.facts = bounds.facts(requires, assumes)
     kernels = _kernels(node, scope)
-    if kernels:
+    if not node.results and not any(p.inout for p in node.parameters):
+        scope.report.append(domains.no_result(node.name.span, node.name.text))
+    elif kernels:
         _check_outputs(node, scope)
     if any(d.severity == "error" for d in report[before:]):
         return None

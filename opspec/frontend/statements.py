@@ -10,6 +10,7 @@ from opspec.frontend.faults import domains, names, values
 from opspec.frontend.finishing import Target, finish
 from opspec.frontend.integer_exprs import conditions, integer, note_axes, plural
 from opspec.frontend.scope import Env, IndexVar, Local, OpScope, Skip
+from opspec.frontend.segments import bind_segments
 from opspec.frontend.value_exprs import lower
 from opspec.ir.dtypes import DTYPES, Storage
 from opspec.ir.integers import Datum, Int
@@ -26,6 +27,7 @@ def statement(node: s.Statement, scope: OpScope) -> list[Define]:
     draft = Draft(name, scope)
     draft.root = node.value
     env, at = _left(node, tensor, draft)
+    bind_segments(node, tensor, draft, env)
     bound = set(env.names)
     own: list[s.Expr | s.Interval] = []
     for condition in node.conditions:

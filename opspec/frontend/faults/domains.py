@@ -204,6 +204,16 @@ def never(span: Span, name: str) -> Diagnostic:
     return Diagnostic(code=NEVER, message=f"output `{name}` is never written", span=span)
 
 
+def no_result(span: Span, name: str) -> Diagnostic:
+    """An op that gives and changes nothing."""
+    return Diagnostic(
+        code=NEVER,
+        message=f"op `{name}` has no result",
+        span=span,
+        help="add `-> y: …` after its parameters, or mark a parameter `inout`",
+    )
+
+
 def target(span: Span, message: str, help: str = "", *notes: Note) -> Diagnostic:
     """A left-hand side that means nothing."""
     return Diagnostic(code=TARGET, message=message, span=span, help=help, notes=notes)
