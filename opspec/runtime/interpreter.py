@@ -176,6 +176,17 @@ def _patch_extremes() -> None:
     builder.create_minnumf = lambda self, a, b: self.binary_op(a, b, np.fmin)
 
 
+def _patch_index() -> None:
+    """Loop bounds that are block scalars: newer numpy no longer turns a 1-element array into a number."""
+    original = host._patch_lang_tensor
+
+    def patched(tensor: Any, scope: Any) -> None:
+        original(tensor, scope)
+        scope.set_attr(tensor, "__index__", lambda self: int(np.asarray(self.handle.data).reshape(-1)[0]))
+
+    host._patch_lang_tensor = patched
+
+
 # --- probes: tiny kernels, run through the interpreter whatever the environment says ---------------
 def _cast_kernel(x, y, N: tl.constexpr, TO: tl.constexpr):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
     at = tl.arange(0, N)
@@ -192,6 +203,11 @@ def _sum_kernel(x, y, N: tl.constexpr):  # type: ignore[no-untyped-def] # noqa: 
     at = tl.arange(0, N)
     block = tl.load(x + at)
     tl.store(y + at, block + block)
+
+
+def _loop_kernel(x, y, N):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+    for k in range(0, N, 2):
+        tl.store(y + k, tl.load(x + k))
 
 
 def _run(kernel: Callable[..., None], x: torch.Tensor, y: torch.Tensor, *rest: Any) -> torch.Tensor:
@@ -228,6 +244,14 @@ def _sums() -> bool:
     return bool((_run(_sum_kernel, x, torch.zeros_like(x), 4) == 2 * x).all())
 
 
+def _loops() -> bool:
+    x = torch.ones(4)
+    try:
+        return bool((_run(_loop_kernel, x, torch.zeros(4), 4)[::2] == 1).all())
+    except Exception:  # noqa: BLE001 - how it fails depends on the versions
+        return False
+
+
 def _handle(*values: float) -> Any:
     return host.TensorHandle(np.array(values, dtype=np.float32), tl.float32)
 
@@ -244,5 +268,6 @@ FAULTS: tuple[Fault, ...] = (
     Fault("casts to fp8 overflow or round wrongly", _fp8_casts, _patch_conversions),
     Fault("tl.dot multiplies the bit patterns of bf16", _dots, _patch_dot),
     Fault("arithmetic adds the bit patterns of bf16", _sums, _patch_arithmetic),
+    Fault("a loop to a bound known at run time raises", _loops, _patch_index),
     Fault("tl.maximum keeps a NaN that the device drops", _maxima, _patch_extremes),
 )

@@ -1,0 +1,32 @@
+"""The command line. Each command lives in its own file and imports what it needs when it runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command: 0 yes, 1 a check says no, 2 the input is wrong, 130 interrupted."""
+    from opspec.cli.parser import build_parser
+    from opspec.diagnostics import Failure
+
+    parser = build_parser()
+    options = parser.parse_args(argv)
+    if not hasattr(options, "run"):
+        parser.print_help()
+        return 2
+    try:
+        return int(options.run(options))
+    except Failure as failure:
+        from opspec.diagnostics.render import render_github, render_json, render_text
+
+        show = {"json": render_json, "github": render_github}.get(getattr(options, "format", "text"), render_text)
+        print(show(failure.diagnostics), file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted; files written so far are whole", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 0

@@ -1,0 +1,88 @@
+"""Every command and option in one place."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from opspec.version import VERSION
+
+
+def lazy(module: str) -> Callable[[argparse.Namespace], int]:
+    """The ``run`` of a command's module, imported when it is called."""
+
+    def run(options: argparse.Namespace) -> int:
+        function: Callable[[Any], int] = import_module(f"opspec.cli.{module}").run
+        return function(options)
+
+    return run
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    parser = argparse.ArgumentParser(
+        prog="opspec", description="One source for a GPU operator's closed-form cost, kernel and benchmark."
+    )
+    parser.add_argument("--version", action="version", version=f"opspec {VERSION}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+
+    p = _command(commands, "build", "generate kernels, drivers and costs")
+    p.add_argument("paths", nargs="+", metavar="PATH", help="specs, or folders of specs")
+    p.add_argument("--out", default="generated", metavar="DIR", help="where packages go (generated/)")
+    p.add_argument("--target", default="sm_90", help="compile first choices for these (sm_90,…; `none` for text only)")
+    p.add_argument("--check", action="store_true", help="write nothing; exit 1 if the output would differ")
+
+    p = _command(commands, "check", "syntax, types, shapes and budgets")
+    p.add_argument("paths", nargs="+", metavar="PATH")
+    p.add_argument("--format", choices=("text", "json", "github"), default="text")
+
+    p = _command(commands, "query", "symbolic and numeric answers about an op's cost")
+    p.add_argument("spec", metavar="SPEC[:OP]")
+    p.add_argument("expr", metavar="EXPR", help="for instance `ai`, `bytes[x] / bytes`, `time`")
+    p.add_argument("--at", metavar="WORKLOAD", help="numbers at this workload")
+    p.add_argument("--set", action="append", default=[], metavar="T=8192,B=8", help="numbers at these dims")
+    p.add_argument("--machine", metavar="NAME", help="a machine's name, or a TOML file")
+    p.add_argument("--boundary", default="", metavar="NAME", help="another grouping into kernels")
+    p.add_argument("--dtype", action="append", default=[], metavar="X=bf16", help="fix a dtype parameter")
+    p.add_argument("--why", action="store_true", help="list each term by statement and tensor")
+    p.add_argument("--format", choices=("text", "json", "latex"), default="text")
+
+    p = _command(commands, "verify", "generated kernels against the float64 reference")
+    p.add_argument("paths", nargs="+", metavar="PATH")
+    p.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    p.add_argument("--cases", type=_positive, default=12, metavar="N", help="cases per op and dtype (12)")
+    p.add_argument("--seed", type=int, default=0)
+
+    p = _command(commands, "bench", "run the generated driver on the GPU that is there")
+    p.add_argument("spec", metavar="SPEC[:OP]")
+    p.add_argument("--at", action="append", default=[], metavar="WORKLOAD")
+    p.add_argument("--json", metavar="FILE")
+    p.add_argument("--machine", metavar="NAME")
+    p.add_argument("--no-peers", action="store_true")
+    p.add_argument("--quick", action="store_true")
+
+    p = _command(commands, "explain", "roles, rewrites, laws, resources; any stage of the compiler; a diagnostic code")
+    p.add_argument("spec", metavar="SPEC[:OP]|CODE")
+    p.add_argument("--stage", choices=("syntax", "ir", "tile", "kernel", "ptx", "sass"))
+    p.add_argument("--boundary", default="", metavar="NAME")
+    p.add_argument("--target", default="sm_90")
+
+    p = _command(commands, "machine", "machine profiles")
+    p.add_argument("action", choices=("list", "show"))
+    p.add_argument("name", nargs="?")
+    return parser
+
+
+def _command(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+    parser.set_defaults(run=lazy(name))
+    return parser
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return value

@@ -1,0 +1,43 @@
+"""``opspec verify``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from opspec.driver.files import find_specs
+from opspec.driver.verify import Verdict, prepare, verify_spec
+
+
+def run(options: argparse.Namespace) -> int:
+    """Verify; 1 if a kernel is wrong."""
+    specs = find_specs(options.paths)
+    repaired = prepare(options.device)
+    _preface(options.device, repaired)
+    wrong = 0
+    for spec in specs:
+        print(spec.shown, flush=True)
+        for verdict in verify_spec(spec, device=options.device, count=options.cases, seed=options.seed):
+            print(_line(verdict), flush=True)
+            for fault in verdict.faults:
+                print(f"      {fault}", flush=True)
+            wrong += bool(verdict.faults)
+    print(f"{wrong} wrong" if wrong else "all right", file=sys.stderr if wrong else sys.stdout)
+    return 1 if wrong else 0
+
+
+def _preface(device: str, repaired: tuple[str, ...]) -> None:
+    if device == "cuda":
+        print("on the GPU, as compiled")
+        return
+    print("in Triton's interpreter on the CPU: checks indices, masks, order and storage roundings")
+    for words in repaired:
+        print(f"  interpreter repaired: {words}")
+    print("  only a GPU shows hardware exp/log/rsqrt, matrix-unit accumulation and races")
+
+
+def _line(verdict: Verdict) -> str:
+    name = f"{verdict.op}__{verdict.boundary}" if verdict.boundary else verdict.op
+    share = sum(verdict.decided) / len(verdict.decided) if verdict.decided else 1.0
+    state = "WRONG" if verdict.faults else "right"
+    return f"  {name:32} {verdict.dtypes:12} {state}  {verdict.cases:3} cases, {share:.0%} of elements decided"

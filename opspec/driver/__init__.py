@@ -1,0 +1,1 @@
+"""The jobs of the command line: build, compile, verify, bench. A handful of named passes each."""

@@ -1,0 +1,185 @@
+"""Compile generated kernels to machine code without a GPU, and read what they need.
+
+Triton's compiler takes a target and needs no device. The figures depend on the installed Triton,
+so they go to the terminal and an ignored cache, never into committed files.
+"""
+
+from __future__ import annotations
+
+import types
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from opspec.driver.targets import Target
+from opspec.emit.launcher import KernelLaunch
+from opspec.emit.triton import identifiers, pointer, stride
+from opspec.ir.dtypes import DType, DTypeParam
+from opspec.ir.program import Module, Op
+
+POINTER = {
+    "f32": "*fp32", "bf16": "*bf16", "f16": "*fp16", "f8e4m3": "*fp8e4nv", "f8e5m2": "*fp8e5", "i8": "*i8",
+    "i32": "*i32", "i64": "*i64", "bool": "*i1",
+}  # fmt: skip
+SCALAR = {"float": "fp32", "int": "i32", "bool": "i1"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compiled:
+    """One kernel at one shape. Registers and spills per thread, shared memory in bytes per block."""
+
+    kernel: str
+    workload: str
+    options: dict[str, Any]
+    registers: int | None
+    spills: int | None
+    shared: int
+    occupancy: float | None
+    wgmma: bool
+    asm: dict[str, Any]
+
+
+def compile_first_choices(
+    module: Module, op: Op, launches: tuple[KernelLaunch, ...], kernels: types.ModuleType, target: Target
+) -> list[Compiled]:
+    """Compile what the launcher would choose for each workload of an op; without one, for a middling shape."""
+    from opspec.emit.names import escape
+
+    workloads = module.workloads_of(op.name)
+    shapes = [(w.name, dict(w.cases[-1][1]), dict(w.dtypes)) for w in workloads]
+    if not shapes:
+        shapes = [("1024 on every dim", dict.fromkeys(op.dims, 1024), {})]
+    out: list[Compiled] = []
+    seen: set[str] = set()
+    names = identifiers(op)
+    for workload, dims, fixed in shapes:
+        dtypes = {p.name: fixed.get(p.name, p.choices[0]) for p in op.dtype_params}
+        for launch in launches:
+            name = f"_configure_{escape(op.name)}_{launch.plan.block.name}"
+            if launch.plan.block.boundary:
+                name = f"_configure_{op.name}__{launch.plan.block.boundary}_{launch.plan.block.name}"
+            function = getattr(kernels, name)
+            wanted = function.__code__.co_varnames[: function.__code__.co_argcount]
+            host = {names[d]: v for d, v in dims.items()}
+            host["width"] = max(_width(t.dtype, dtypes) for t in launch.plan.variants[0].program.tensors)
+            if not set(wanted) <= set(host):
+                continue
+            kernel, _, options = function(*(host[w] for w in wanted))
+            key = f"{kernel.fn.__name__}:{options}:{dtypes}"
+            if key in seen:
+                continue
+            seen.add(key)
+            out.append(_compile(op, launch, kernel, dict(options), dims, dtypes, workload, target))
+    return out
+
+
+def _width(dtype: DType | DTypeParam, dtypes: dict[str, DType]) -> int:
+    return max(_concrete(dtype, dtypes).bits // 8, 1)
+
+
+def _concrete(dtype: DType | DTypeParam, dtypes: dict[str, DType]) -> DType:
+    return dtypes[dtype.name] if isinstance(dtype, DTypeParam) else dtype
+
+
+def _compile(
+    op: Op,
+    launch: KernelLaunch,
+    kernel: Any,
+    options: dict[str, Any],
+    dims: dict[str, int],
+    dtypes: dict[str, DType],
+    workload: str,
+    target: Target,
+) -> Compiled:
+    import triton
+    import triton.language as tl
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    names = identifiers(op)
+    values: dict[str, int] = {}
+    signature: dict[str, str] = {}
+    full = dims | {k: v.evaluate(dims) for k, v in op.derived}
+    for tensor in launch.plan.block.tensors:
+        signature[pointer(tensor.name)] = POINTER[_concrete(tensor.dtype, dtypes).name]
+        values[pointer(tensor.name)] = 16
+        step = 1
+        for i in reversed(range(len(tensor.extents))):
+            signature[stride(tensor, i)] = "i32"
+            values[stride(tensor, i)] = step
+            step *= tensor.extents[i].evaluate(full)
+    for dim in op.dims:
+        signature[names[dim]] = "i32"
+        values[names[dim]] = dims[dim]
+    for scalar in op.scalars:
+        signature[names[scalar.name]] = SCALAR[scalar.dtype.kind]
+    launch_options = {k: options.pop(k) for k in ("num_warps", "num_stages", "enable_fp_fusion")}
+    constants: dict[str, Any] = {"INDEX": tl.int32, **options}
+    ordered = {}
+    attributes = {}
+    for position, name in enumerate(kernel.arg_names):
+        if name in constants:
+            ordered[name] = "constexpr"
+        elif values.get(name) == 1 and name in values and not name.endswith("_ptr"):
+            ordered[name] = "constexpr"
+            constants[name] = 1
+        else:
+            ordered[name] = signature[name]
+            if values.get(name, 1) % 16 == 0:
+                attributes[(position,)] = [["tt.divisibility", 16]]
+    constants = {k: v for k, v in constants.items() if k in kernel.arg_names}
+    source = ASTSource(fn=kernel, signature=ordered, constexprs=constants, attrs=attributes)
+    gpu = GPUTarget(target.backend, target.arch, target.warp)
+    compiled = triton.compile(source, target=gpu, options=launch_options)
+    registers, spills = cubin_resources(compiled.asm) if target.backend == "cuda" else (None, None)
+    shared = int(compiled.metadata.shared)
+    return Compiled(
+        kernel=kernel.fn.__name__,
+        workload=workload,
+        options=options | launch_options,
+        registers=registers,
+        spills=spills,
+        shared=shared,
+        occupancy=_occupancy(target, registers, shared, launch_options["num_warps"]),
+        wgmma="wgmma" in str(compiled.asm.get("ptx", "")),
+        asm=dict(compiled.asm),
+    )
+
+
+def cubin_resources(asm: Any) -> tuple[int | None, int | None]:
+    """Registers and spilled bytes per thread, read from a cubin by Triton's own ``cuobjdump``."""
+    import re
+    import subprocess
+    import tempfile
+
+    tool = _cuobjdump()
+    if tool is None or "cubin" not in asm:
+        return None, None
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "kernel.cubin"
+        path.write_bytes(asm["cubin"])
+        text = subprocess.run(
+            [tool, "--dump-resource-usage", str(path)], capture_output=True, text=True, check=False
+        ).stdout
+    found = re.search(r"REG:(\d+) STACK:(\d+).*?LOCAL:(\d+)", text)
+    return (int(found[1]), int(found[2]) + int(found[3])) if found else (None, None)
+
+
+def _cuobjdump() -> str | None:
+    import shutil
+
+    import triton
+
+    bundled = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
+    return str(bundled) if bundled.exists() else shutil.which("cuobjdump")
+
+
+def _occupancy(target: Target, registers: int | None, shared: int, warps: int) -> float | None:
+    """Share of a multiprocessor's 64 warps that can be resident."""
+    if registers is None:
+        return None
+    per_warp = -(-registers * 32 // 256) * 256
+    by_registers = target.limits.registers // max(per_warp * warps, 1)
+    by_shared = (target.limits.shared_memory + 1024) // (shared + 1024)
+    blocks = min(by_registers, by_shared, 64 // warps, 32)
+    return blocks * warps / 64

@@ -1,0 +1,198 @@
+"""What a spec says of its own benchmark: inputs, workloads, tolerance, the torch formula."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from opspec.emit.costs import extra_symbols
+from opspec.emit.formula import NoFormula, dtype_lines, formula, parameters
+from opspec.emit.host import host_int, tuple_text
+from opspec.emit.launcher import python_number
+from opspec.emit.layout import fold
+from opspec.emit.names import escape
+from opspec.ir.dtypes import DTypeParam, Storage, choices, compute_dtype
+from opspec.ir.integers import Datum, Int
+from opspec.ir.program import Module, Op, Tensor
+from opspec.ir.values import Binary, Read, Reduce, integers, walk
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """The generated torch formula."""
+
+    name: str
+    params: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverModel:
+    """One op's driver, as strings."""
+
+    name: str
+    driver_name: str
+    function: str
+    reference: Reference
+    cost: str
+    inputs: tuple[str, ...]
+    outputs: str
+    dtypes: str
+    workloads: tuple[str, ...]
+    tolerance: str
+    contraction: str
+
+
+def driver_model(module: Module, op: Op, function: str, launches: int, costs: dict[str, Any]) -> DriverModel:
+    """The driver of one op."""
+    del launches
+    many = len(module.ops) > 1
+    dims = {d: f'd["{d}"]' for d in op.dims}
+    return DriverModel(
+        name=op.name,
+        driver_name=f"DRIVER_{op.name.upper()}" if many else "DRIVER",
+        function=f"kernel.{function}",
+        reference=_reference(op, f"reference_{op.name}" if many else "reference"),
+        cost=_cost(op, costs),
+        inputs=tuple(f for p in op.parameters for line in _input(op, p, dims) for f in fold(line + ",", 102)),
+        outputs=tuple_text([f'"{t.name}"' for t in op.results]) if op.results else "()",
+        dtypes="{" + ", ".join(f'"{p.name}": {tuple_text([_quote(c.name) for c in p.choices])}' for p in op.dtype_params) + "}",
+        workloads=tuple(f for line in _workloads(module, op) for f in fold(line + ",", 102)),
+        tolerance=_tolerance(op, dims),
+        contraction=_contraction(op),
+    )
+
+
+def _quote(text: str) -> str:
+    return f'"{text}"'
+
+
+def _reference(op: Op, name: str) -> Reference:
+    params = ", ".join(parameters(op))
+    try:
+        lines = dtype_lines(op, formula(op))
+    except NoFormula as reason:
+        lines = (f'raise NotImplementedError("plain torch has no line for {reason}")',)
+    return Reference(name=name, params=params, lines=tuple(f for line in lines for f in fold(line, 106)))
+
+
+def _cost(op: Op, costs: dict[str, Any]) -> str:
+    args = [f'{costs["names"].get(d, d)}=d["{d}"]' for d in op.dims]
+    args += [f'sizeof_{escape(p.name)}=launch.size_of(t["{p.name}"])' for p in op.dtype_params]
+    args += [f"{e}=0" for e in extra_symbols(op, costs)]
+    line = f"    cost=lambda d, t: kernel.{escape(op.name)}_cost({', '.join(args)})"
+    return "\n".join(fold(line, 109)).removeprefix("    cost=")
+
+
+def _input(op: Op, name: str, dims: dict[str, str]) -> Iterator[str]:
+    scalar = next((s for s in op.scalars if s.name == name), None)
+    if scalar is not None:
+        value = scalar.default if scalar.default is not None else 1
+        yield f'bench.ScalarInput("{name}", {python_number(value)})'
+        return
+    tensor = op.tensor(name)
+    if tensor is None or tensor.role == "out":
+        return
+    shape = tuple_text([host_int(e, dims) for e in tensor.extents]) if tensor.extents else "()"
+    extra = _kind(op, tensor, dims)
+    inout = ", inout=True" if tensor.role == "inout" else ""
+    yield f'bench.TensorInput("{name}", dtype="{tensor.dtype.name}", extents=lambda d: {shape}{extra}{inout})'
+
+
+def _kind(op: Op, tensor: Tensor, dims: dict[str, str]) -> str:
+    """How a tensor is filled: from what the spec does with it."""
+    kind = compute_dtype(tensor.dtype).kind
+    if kind == "bool":
+        return ', kind="bool"'
+    if kind == "float":
+        return ""
+    target = _indexed_extent(op, tensor.name)
+    if target is not None:
+        distinct = any(a.kind == "distinct" and a.tensor == tensor.name for a in op.assumes)
+        label = "distinct" if distinct else "index"
+        return f', kind="{label}", below=lambda d: {host_int(target, dims)}'
+    for a in op.assumes:
+        if a.kind == "bound" and a.tensor == tensor.name and a.slack is not None:
+            limit = a.slack + next(Int.of(x) for x in a.slack.atoms() if isinstance(x, Datum) and x.tensor == tensor.name)
+            if not limit.tensors() and not limit.free_indices():
+                return f', kind="lengths", below=lambda d: {host_int(limit, dims)}'
+    return ', kind="codes"' if choices(tensor.dtype)[0].bits <= 8 else ', kind="index", below=lambda d: 2'
+
+
+def _indexed_extent(op: Op, name: str) -> Int | None:
+    """The extent of the axis that a tensor's elements index, if they index one."""
+    for define in op.defines:
+        for node in walk(define.value):
+            if not isinstance(node, Read):
+                continue
+            tensor = op.tensor(node.name)
+            if tensor is None:
+                continue
+            for i, extent in zip(node.indices, tensor.extents, strict=True):
+                atom = i.atom
+                if isinstance(atom, Datum) and atom.tensor == name:
+                    return extent
+        if define.output is not None:
+            tensor = op.tensor(define.output.tensor)
+            for i, extent in zip(define.output.at, tensor.extents if tensor else (), strict=True):
+                if isinstance(i.atom, Datum) and i.atom.tensor == name:
+                    return extent
+    return None
+
+
+def _workloads(module: Module, op: Op) -> Iterator[str]:
+    for w in module.workloads_of(op.name):
+        dtypes = "{" + ", ".join(f'"{k}": "{v.name}"' for k, v in w.dtypes) + "}"
+        shapes = ["{" + ", ".join(f'"{k}": {v}' for k, v in dims) + "}" for _, dims in w.cases]
+        if len(w.cases) == 1:
+            yield f'"{w.name}": bench.Workload({shapes[0]}, {dtypes})'
+        else:
+            pairs = ", ".join(f"({weight!r}, {shape})" for (weight, _), shape in zip(w.cases, shapes, strict=True))
+            yield f'"{w.name}": bench.Distribution(({pairs}), {dtypes})'
+
+
+def _tolerance(op: Op, dims: dict[str, str]) -> str:
+    """Roundings along the longest chain of accumulation: the reduced points of every fold, and the operations."""
+    terms: list[str] = []
+    operations = 0
+    relative = 0.0
+    for define in op.defines:
+        operations += sum(1 for _ in walk(define.value))
+        if isinstance(define.value, Reduce):
+            extents = [host_int(r.upper, dims) for r in define.value.ranges]
+            terms.append(" * ".join(f"({e})" if " " in e else e for e in extents))
+            if define.value.using is not None:
+                relative = max(relative, 2.0**-8 if define.value.using != "tf32" else 2.0**-11)
+    body = " + ".join([*dict.fromkeys(terms), str(4 * operations)])
+    extra = f", relative={relative!r}" if relative else ""
+    return f"lambda d, t: bench.Tolerance(terms={body}{extra})"
+
+
+def _contraction(op: Op) -> str:
+    """The dtype of the matrix work, where there is any."""
+    for define in op.defines:
+        value = define.value
+        if not isinstance(value, Reduce) or not isinstance(value.body, Binary) or value.body.op != "mul":
+            continue
+        if value.using is not None:
+            return value.using
+        kinds: list[Storage] = []
+        for operand in (value.body.a, value.body.b):
+            tensor = op.tensor(operand.name) if isinstance(operand, Read) else None
+            if tensor is not None:
+                kinds.append(tensor.dtype)
+        if len(kinds) == 2 and kinds[0] == kinds[1]:
+            a, b = (_own(value.body.a), _own(value.body.b))
+            bound = {r.index for r in value.ranges}
+            if a != b and bound <= a & b:
+                return kinds[0].name if isinstance(kinds[0], DTypeParam) else kinds[0].name
+    return ""
+
+
+def _own(value: object) -> frozenset[str]:
+    found: set[str] = set()
+    for node in walk(value):  # type: ignore[arg-type]
+        for i in integers(node):
+            found |= i.free_indices()
+    return frozenset(found)

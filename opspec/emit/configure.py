@@ -1,0 +1,145 @@
+"""The text that picks blocks, warps and stages for a launch.
+
+What can be decided from the structure is decided here; what depends on the shape becomes a
+few lines of Python that a reader can follow. Tiles of block products come from the resource
+model: one that the target's shared memory can't hold is never offered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from opspec.emit.host import host_int
+from opspec.emit.triton import KernelText
+from opspec.schedule.plan import Variant
+from opspec.schedule.resources import Limits, offered_tiles
+from opspec.schedule.roles import fast_axes
+from opspec.schedule.graph import Graph
+
+RESIDENT = 16384  # elements that one program holds of its widest block
+CHUNK = 4096  # elements of a streamed block
+POINTWISE = 2048  # elements of a block without reductions
+PER_THREAD = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """One variant's configuration: the test that admits it (None: always), lines, warps, stages."""
+
+    kernel: str
+    test: str | None
+    lines: tuple[str, ...]
+    blocks: tuple[str, ...]
+    warps: str
+    stages: str
+
+
+def configure(
+    graph: Graph, variant: Variant, text: KernelText, names: Mapping[str, str], limits: Limits, *, last: bool
+) -> Choice:
+    """The configuration of one variant."""
+    if variant.roles.products:
+        return _product_choice(variant, text, names, limits, last=last)
+    return _plain_choice(graph, variant, text, names, last=last)
+
+
+def _plain_choice(
+    graph: Graph, variant: Variant, text: KernelText, names: Mapping[str, str], *, last: bool
+) -> Choice:
+    roles = variant.roles
+    extent = {a.name: host_int(a.extent, names) for a in variant.program.axes}
+    lines: list[str] = []
+    done: list[str] = []
+    test = None
+    for axis in roles.tile:
+        if axis in text.blocks:
+            block = text.blocks[axis]
+            lines.append(f"{block} = launch.power_of_2({extent[axis]})")
+            done.append(block)
+    whole = " * ".join(done)
+    if done and not last:
+        test = f"{whole} <= {RESIDENT}"
+    inner = bool(roles.tile or roles.stream)
+    budget = CHUNK if roles.stream else 4096 if inner else POINTWISE
+    fast = [a for a in fast_axes(graph) if a in roles.grid and a in text.blocks]
+    caps = {1: 128 if inner else 1024, 2: 64}
+    for axis in fast:
+        block = text.blocks[axis]
+        lines.append(f"{block} = launch.power_of_2({extent[axis]}, 1, {caps[len(fast)]})")
+        done.append(block)
+    for axis in roles.stream:
+        if axis in text.blocks:
+            block = text.blocks[axis]
+            rest = ", ".join(["" if not done else "", *done]).strip(", ")
+            args = f"{budget}, {rest}" if rest else f"{budget}"
+            lines.append(f"{block} = launch.power_of_2({extent[axis]}, 1, launch.share({args}))")
+            done.append(block)
+    rows = [a for a in roles.grid if a in text.blocks and a not in fast]
+    for axis in rows:
+        block = text.blocks[axis]
+        args = ", ".join([str(budget), *done])
+        others = [
+            f"triton.cdiv({extent[a]}, {text.blocks[a]})" if a in text.blocks else extent[a]
+            for a in roles.grid
+            if a != axis
+        ]
+        count = f", {' * '.join(others)}" if others else ""
+        lines.append(f"{block} = launch.rows({extent[axis]}, launch.share({args}){count})")
+        done.append(block)
+    elements = " * ".join(done) or "1"
+    stages = "3" if roles.stream else "1"
+    return Choice(
+        kernel=text.name,
+        test=test,
+        lines=tuple(lines),
+        blocks=tuple(text.blocks.values()),
+        warps=f"launch.warps({elements}, {PER_THREAD})",
+        stages=stages,
+    )
+
+
+def _product_choice(
+    variant: Variant, text: KernelText, names: Mapping[str, str], limits: Limits, *, last: bool
+) -> Choice:
+    roles = variant.roles
+    extent = {a.name: host_int(a.extent, names) for a in variant.program.axes}
+    lines: list[str] = []
+    fixed: list[str] = []
+    for axis in roles.tile:
+        if axis in text.blocks:
+            lines.append(f"{text.blocks[axis]} = launch.power_of_2({extent[axis]}, 16)")
+            fixed.append(text.blocks[axis])
+    product = next(iter(roles.products.values()))
+    free = [a for a in (product.rows, product.columns) if a not in roles.tile]
+    others = [a for a in text.blocks if a not in roles.tile and a not in free]
+    batch = [extent[a] for a in roles.grid if a not in text.blocks]
+    if len(free) == 2 and len(others) == 1:
+        wide, narrow = (_tiles_text(offered_tiles(limits, bits)) for bits in (16, 32))
+        blocks = [text.blocks[a] for a in (product.rows, product.columns, others[0])]
+        lines.append("# rows, columns, depth, warps, stages: the first that fills the device")
+        lines.append(f"tiles = {wide}")
+        lines.append("if width == 4:")
+        lines.append(f"    tiles = {narrow}")
+        count = f", {' * '.join(batch)}" if batch else ""
+        lines.append(
+            f"{', '.join(blocks)}, num_warps, num_stages = launch.pick_tile(tiles, {extent[product.rows]}, {extent[product.columns]}{count})"
+        )
+        return Choice(
+            kernel=text.name, test=None, lines=tuple(lines), blocks=tuple(text.blocks.values()),
+            warps="num_warps", stages="num_stages",
+        )  # fmt: skip
+    for axis in text.blocks:
+        if axis in roles.tile:
+            continue
+        size = 128 if axis in roles.grid else 64
+        lines.append(f"{text.blocks[axis]} = launch.power_of_2({extent[axis]}, 16, {size} if width < 4 else 32)")
+    test = f"{' * '.join(fixed)} <= 512" if fixed and not last else None
+    return Choice(
+        kernel=text.name, test=test, lines=tuple(lines), blocks=tuple(text.blocks.values()), warps="8 if width < 4 else 4",
+        stages="2",
+    )  # fmt: skip
+
+
+def _tiles_text(tiles: tuple[tuple[int, ...], ...]) -> str:
+    return f"({', '.join(str(t) for t in tiles)}{',' if len(tiles) == 1 else ''})"

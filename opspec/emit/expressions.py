@@ -1,0 +1,233 @@
+"""Integer and value expressions as Triton text, with block dimensions expanded where they meet."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from opspec.ir.dtypes import BOOL, F32, DType, DTypeParam, Storage
+from opspec.ir.integers import Atom, Datum, Dim, FloorDiv, Greatest, Index, Int, Least, Mod
+from opspec.ir.values import (
+    Binary,
+    Cast,
+    Compare,
+    Extent,
+    Literal,
+    Read,
+    Reduce,
+    Scalar,
+    Scan,
+    Select,
+    Unary,
+    Value,
+)
+
+TL = {
+    "f32": "tl.float32", "bf16": "tl.bfloat16", "f16": "tl.float16", "f8e4m3": "tl.float8e4nv",
+    "f8e5m2": "tl.float8e5", "i8": "tl.int8", "i32": "tl.int32", "i64": "tl.int64", "bool": "tl.int1",
+}  # fmt: skip
+UNARY = {
+    "exp": "tl.exp", "log": "tl.log", "sqrt": "tl.sqrt", "rsqrt": "tl.rsqrt", "sin": "tl.sin", "cos": "tl.cos",
+    "erf": "tl.erf", "abs": "tl.abs", "floor": "tl.floor", "ceil": "tl.ceil", "tanh": "tanh", "round": "round_even",
+}  # fmt: skip
+HELPERS = frozenset({"tanh", "round_even"})
+INFIX = {"add": ("+", 4), "sub": ("-", 4), "mul": ("*", 5), "div": ("/", 5), "and": ("&", 3), "or": ("|", 2)}
+RELATION = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+ATOM = 9
+
+Text = tuple[str, int]  # text and its precedence
+
+
+@dataclass
+class Expressions:
+    """A printer. ``axes`` block dimensions of variables; ``dims`` user dim → identifier."""
+
+    blocked: frozenset[str]
+    names: Mapping[str, str]
+    axes: dict[str, tuple[str, ...]]
+    data: Mapping[tuple[str, tuple[Int, ...]], str]
+    element: Callable[[DTypeParam], str]
+    used: set[str] = field(default_factory=set)
+
+    # shapes --------------------------------------------------------------
+    def expand(self, text: Text, own: tuple[str, ...], target: tuple[str, ...]) -> Text:
+        """Index a block of dimensions ``own`` so that it broadcasts over ``target``."""
+        if not own or own == target:
+            return text
+        ordered = tuple(a for a in target if a in own)
+        if ordered != own and set(ordered) == set(own):
+            text = (f"tl.trans({text[0]})", ATOM)
+            if ordered == target:
+                return text
+        pattern = ", ".join(":" if a in own else "None" for a in target)
+        return f"{wrap(text, ATOM)}[{pattern}]", ATOM
+
+    def int_axes(self, value: Int) -> frozenset[str]:
+        """Block dimensions of an integer expression."""
+        found: set[str] = set()
+        for atom in value.atoms():
+            if isinstance(atom, Index) and atom.name in self.blocked:
+                found.add(atom.name)
+            if isinstance(atom, Datum):
+                found |= set(self.axes[self.data[atom.tensor, atom.indices]])
+        return frozenset(found)
+
+    # integers ------------------------------------------------------------
+    def integer(self, value: Int, target: tuple[str, ...]) -> Text:
+        """An integer expression over ``target`` dimensions."""
+        own = tuple(a for a in target if a in self.int_axes(value))
+        if len(own) == 1 and own != target:
+            return self.expand(self.integer(value, own), own, target)
+        if not value.terms:
+            return "0", ATOM
+        text, first = "", True
+        for monomial, c in sorted(value.terms, key=lambda t: t[1] < 0):
+            factors = [self.atom(a, target) for a, p in monomial for _ in range(p)]
+            if abs(c) != 1 or not factors:
+                factors.insert(0, (str(abs(c)), ATOM))
+            part = " * ".join(wrap(f, 5) for f in factors)
+            if first:
+                text = f"-{part}" if c < 0 else part
+            else:
+                text += f" {'-' if c < 0 else '+'} {part}"
+            first = False
+        single = len(value.terms) == 1
+        precedence = 4 if not single else 5
+        if single and value.atom is not None:
+            return text, self.atom(value.atom, target)[1]
+        if single and value.constant is not None and value.constant >= 0:
+            precedence = ATOM
+        return text, precedence
+
+    def atom(self, atom: Atom, target: tuple[str, ...]) -> Text:
+        """One atom of an integer expression."""
+        match atom:
+            case Dim(name):
+                return self.names[name], ATOM
+            case Index(name):
+                own = (name,) if name in self.blocked else ()
+                return self.expand((self.names[name], ATOM), own, target)
+            case FloorDiv(num, den) | Mod(num, den):
+                a, b = self.integer(num, target), self.integer(den, target)
+                floor = isinstance(atom, FloorDiv)
+                if all(c > 0 for _, c in num.terms):
+                    return f"{wrap(a, 5)} {'//' if floor else '%'} {wrap(b, 6)}", 5
+                return self.call("floor_div" if floor else "floor_mod", a[0], b[0])
+            case Datum(tensor, indices):
+                name = self.data[tensor, indices]
+                return self.expand((name, ATOM), self.axes[name], target)
+            case Least(args) | Greatest(args):
+                function = "tl.minimum" if isinstance(atom, Least) else "tl.maximum"
+                text = self.integer(args[0], target)[0]
+                for arg in args[1:]:
+                    text = f"{function}({text}, {self.integer(arg, target)[0]})"
+                return text, ATOM
+            case _:
+                assert_never(atom)
+
+    # values --------------------------------------------------------------
+    def call(self, helper: str, *args: str) -> Text:
+        """A call of a device function of the runtime."""
+        self.used.add(helper)
+        return f"{helper}({', '.join(args)})", ATOM
+
+    def value(self, value: Value, target: tuple[str, ...]) -> Text:
+        """A pointwise value that broadcasts over ``target``."""
+        match value:
+            case Literal():
+                return literal(value)
+            case Extent(value=v):
+                return self.integer(v, target)
+            case Scalar(name=name):
+                return self.names[name], ATOM
+            case Read(name=name):
+                return self.expand((name, ATOM), self.axes[name], target)
+            case Unary(op="neg", x=x):
+                return f"-{wrap(self.value(x, target), 6)}", 6
+            case Unary(op="not", x=x):
+                return self._negated(x, target)
+            case Unary(op="reciprocal", x=x):
+                return f"1.0 / {wrap(self.value(x, target), 6)}", 5
+            case Unary(op=op, x=x):
+                function = UNARY[op]
+                if function in HELPERS:
+                    return self.call(function, self.value(x, target)[0])
+                return f"{function}({self.value(x, target)[0]})", ATOM
+            case Binary(op=("min" | "max") as op, a=a, b=b):
+                args = (self.value(a, target)[0], self.value(b, target)[0])
+                if value.dtype is F32:
+                    return self.call("minimum" if op == "min" else "maximum", *args)
+                return f"tl.{op}imum({args[0]}, {args[1]})", ATOM
+            case Binary(op=("floordiv" | "mod") as op, a=a, b=b):
+                args = (self.value(a, target)[0], self.value(b, target)[0])
+                return self.call("floor_div" if op == "floordiv" else "floor_mod", *args)
+            case Binary(op=op, a=a, b=b):
+                sign, p = INFIX[op]
+                right = p if op in ("add", "mul", "and", "or") else p + 1
+                if op in ("add", "mul"):
+                    # floating-point sums and products keep the grouping that the spec wrote
+                    right = p + 1
+                return f"{wrap(self.value(a, target), p)} {sign} {wrap(self.value(b, target), right)}", p
+            case Compare(op=op, a=a, b=b):
+                left, right_text = self.value(a, target), self.value(b, target)
+                return f"{wrap(left, 2)} {RELATION[op]} {wrap(right_text, 2)}", 1
+            case Select(condition=c, a=a, b=b):
+                texts = [self.value(v, target)[0] for v in (c, a, b)]
+                return f"tl.where({', '.join(texts)})", ATOM
+            case Cast():
+                return self.cast(value, target)
+            case Reduce() | Scan():
+                raise AssertionError("reductions stand at the root of a statement")
+            case _:
+                assert_never(value)
+
+    def _negated(self, x: Value, target: tuple[str, ...]) -> Text:
+        opposite = {"eq": "ne", "ne": "eq"}
+        if isinstance(x, Compare) and x.op in opposite:
+            flipped = Compare(op=opposite[x.op], a=x.a, b=x.b, dtype=BOOL)  # type: ignore[arg-type]
+            return self.value(flipped, target)
+        return f"~{wrap(self.value(x, target), 6)}", 6
+
+    def cast(self, value: Cast, target: tuple[str, ...]) -> Text:
+        """A rounding to a storage type, back in its compute type."""
+        x = self.value(value.x, target)
+        if isinstance(value.x, Literal) and value.implicit:
+            return literal(Literal(value=float(value.x.value), dtype=F32))
+        if isinstance(value.x, Extent | Scalar):
+            return f"tl.cast({x[0]}, {TL[value.dtype.name]})", ATOM
+        if value.implicit or value.to == F32:
+            return f"{wrap(x, ATOM)}.to({TL[value.dtype.name]})", ATOM
+        if value.mode == "sat" and isinstance(value.to, DType):
+            text = self.call(f"to_{value.to.name}_sat", x[0])
+        else:
+            text = f"{wrap(x, ATOM)}.to({self.storage(value.to)})", ATOM
+        if isinstance(value.to, DType) and value.to == value.dtype:
+            return text
+        return f"{text[0]}.to({TL[value.dtype.name]})", ATOM
+
+    def storage(self, dtype: Storage) -> str:
+        """A storage type as Triton text."""
+        return self.element(dtype) if isinstance(dtype, DTypeParam) else TL[dtype.name]
+
+
+def wrap(text: Text, at_least: int) -> str:
+    """The text, in parentheses if it binds less tightly."""
+    return text[0] if text[1] >= at_least else f"({text[0]})"
+
+
+def literal(value: Literal) -> Text:
+    """A number as Triton text."""
+    v = value.value
+    if isinstance(v, bool):
+        return str(v), ATOM
+    if isinstance(v, float):
+        if math.isnan(v):
+            return 'float("nan")', ATOM
+        if math.isinf(v):
+            return ('float("inf")', ATOM) if v > 0 else ('float("-inf")', ATOM)
+        text = repr(v)
+    else:
+        text = f"{v}.0" if value.dtype is F32 else str(v)
+    return text, 6 if text.startswith("-") else ATOM

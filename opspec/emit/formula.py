@@ -1,0 +1,492 @@
+"""The spec as plain torch: what a driver checks against in float64 and times as a peer.
+
+One line per statement, in the order of the spec, over dense tensors. It is written as a user
+of torch would write it: products of native operands go to ``einsum``, so that the vendor's
+library runs them; everything else is computed in f32, or in float64 where the inputs are.
+It shares nothing with the kernels' emitter.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from opspec.emit.host import host_int, tuple_text
+from opspec.emit.names import escape
+from opspec.ir.dtypes import F32, DType, DTypeParam, Storage, compute_dtype
+from opspec.ir.integers import Datum, Index, Int
+from opspec.ir.program import Define, Op, Tensor
+from opspec.ir.values import (
+    Binary,
+    Cast,
+    Compare,
+    Extent,
+    Literal,
+    Read,
+    Reduce,
+    Scalar,
+    Scan,
+    Select,
+    Unary,
+    Value,
+    integers,
+    walk,
+)
+
+TORCH = {
+    "f32": "torch.float32", "bf16": "torch.bfloat16", "f16": "torch.float16", "f8e4m3": "torch.float8_e4m3fn",
+    "f8e5m2": "torch.float8_e5m2", "i8": "torch.int8", "i32": "torch.int32", "i64": "torch.int64", "bool": "torch.bool",
+}  # fmt: skip
+UNARY = {"exp", "log", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "abs", "round", "floor", "ceil", "reciprocal"}
+SIGN = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "and": "&", "or": "|"}
+RELATION = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+class NoFormula(Exception):
+    """The spec has a construct that plain torch has no line for; the message names it."""
+
+
+def formula(op: Op) -> tuple[str, ...]:
+    """Lines of the body of ``reference``; raises ``NoFormula``."""
+    return _Formula(op).lines()
+
+
+def parameters(op: Op) -> list[str]:
+    """Names that ``reference`` takes: the inputs in order, in Python's spelling."""
+    outs = {t.name for t in op.results}
+    return [escape(p) for p in op.parameters if p not in outs]
+
+
+class _Formula:
+    def __init__(self, op: Op) -> None:
+        self.op = op
+        self.names = {n: escape(n) for n in (*op.dims, *(t.name for t in op.tensors), *(s.name for s in op.scalars))}
+        self.taken = {*self.names.values(), "real", "torch", "device"}
+        self.body: list[str] = []
+        self.var: dict[str, tuple[str, tuple[str, ...]]] = {}
+        self.defines = {d.name: d for d in op.defines}
+        self.raw = self._raw()
+        self.floats: set[str] = set()
+
+    def lines(self) -> tuple[str, ...]:
+        self._dims()
+        for tensor in self.op.tensors:
+            if tensor.role != "out" and compute_dtype(tensor.dtype) is F32 and tensor.name not in self.raw:
+                name = self.names[tensor.name]
+                self.body.append(f"{name} = {name}.to(real)")
+        partial: dict[str, list[Define]] = {}
+        for define in self.op.defines:
+            self._define(define)
+            if define.output is not None:
+                partial.setdefault(define.output.tensor, []).append(define)
+        order = [t for t in self.op.tensors if t.role in ("out", "inout") and t.name in partial]
+        order.sort(key=lambda t: t.role == "inout")
+        results = [self._result(t, partial[t.name]) for t in order]
+        self.body.append(f"return {', '.join(results)}")
+        return tuple(self.body)
+
+    # frame ---------------------------------------------------------------------
+    def _dims(self) -> None:
+        bound: set[str] = set()
+        for tensor in self.op.tensors:
+            if tensor.role == "out":
+                continue
+            for k, e in enumerate(tensor.extents):
+                dims = e.dims()
+                if len(dims) == 1 and str(e) in dims and str(e) not in bound:
+                    bound.add(str(e))
+                    self.body.append(f"{self.names[str(e)]} = {self.names[tensor.name]}.shape[{k}]")
+        missing = [d for d in self.op.dims if d not in bound]
+        if missing:
+            raise NoFormula(f"dim {missing[0]} is not an axis of any input")
+        floats = [
+            t for t in self.op.tensors if t.role != "out" and compute_dtype(t.dtype) is F32
+        ]
+        first = next((t for t in self.op.tensors if t.role != "out"), None)
+        if first is None:
+            raise NoFormula("the op has no tensor inputs")
+        self.body.append(f"device = {self.names[first.name]}.device")
+        if floats:
+            name = self.names[floats[0].name]
+            self.body.append(f"real = torch.float64 if {name}.dtype == torch.float64 else torch.float32")
+        else:
+            self.body.append("real = torch.float32")
+
+    def _raw(self) -> set[str]:
+        """Inputs that only enter products in their own type: they stay as they are."""
+        found: set[str] = set()
+        users: dict[str, list[bool]] = {}
+        for define in self.op.defines:
+            direct = self._product(define.value)
+            for node in walk(define.value):
+                if isinstance(node, Read) and self.op.tensor(node.name) is not None:
+                    users.setdefault(node.name, []).append(direct is not None and node in direct)
+        for name, uses in users.items():
+            if all(uses):
+                found.add(name)
+        return found
+
+    def _product(self, value: Value) -> tuple[Read, Read] | None:
+        """The two operands of a plain contraction of tensors of one type of at most 16 bits."""
+        if not isinstance(value, Reduce) or value.monoid != "sum" or value.constraints:
+            return None
+        body = value.body
+        if not isinstance(body, Binary) or body.op != "mul":
+            return None
+        a, b = body.a, body.b
+        if not isinstance(a, Read) or not isinstance(b, Read) or a.otherwise or b.otherwise:
+            return None
+        left, right = self.op.tensor(a.name), self.op.tensor(b.name)
+        if left is None or right is None or left.dtype != right.dtype:
+            return None
+        indices = [[i.index for i in r.indices] for r in (a, b)]
+        if any(None in own or len(set(own)) < len(own) for own in indices):
+            return None
+        bound = {r.index for r in value.ranges}
+        if not bound <= set(indices[0]) & set(indices[1]):
+            return None
+        return (a, b) if self._full(left, a, value) and self._full(right, b, value) else None
+
+    def _full(self, tensor: Tensor, read: Read, value: Reduce) -> bool:
+        ranges = {r.index: r for r in value.ranges}
+        return all(
+            i.index not in ranges or ranges[i.index or ""].upper == e for i, e in zip(read.indices, tensor.extents, strict=True)
+        )
+
+    # statements ------------------------------------------------------------------
+    def _define(self, define: Define) -> None:
+        name = self._fresh(define.name)
+        value = define.value
+        if isinstance(value, Reduce):
+            text, axes = self._reduce(define, value)
+        elif isinstance(value, Scan):
+            raise NoFormula("a scan")
+        else:
+            axes = define.indices
+            text = self._expr(value, axes, define)[0]
+        self.body.append(f"{name} = {text}")
+        self.var[define.name] = (name, axes)
+
+    def _fresh(self, base: str) -> str:
+        parts = [p for p in base.split(".") if not p.isdigit()]
+        name = escape("_".join(parts[-2:]))
+        k, unique = 2, name
+        while unique in self.taken:
+            unique, k = f"{name}_{k}", k + 1
+        self.taken.add(unique)
+        return unique
+
+    def _reduce(self, define: Define, value: Reduce) -> tuple[str, tuple[str, ...]]:
+        bound = tuple(r.index for r in value.ranges)
+        direct = self._product(value)
+        if direct is not None and direct[0].name in self.raw and direct[1].name in self.raw:
+            letters = {i: LETTERS[k] for k, i in enumerate(dict.fromkeys((*define.indices, *bound)))}
+            left, right = ("".join(letters[i.index or ""] for i in r.indices) for r in direct)
+            free = [i for i in define.indices if any(i == x.index for r in direct for x in r.indices)]
+            out = "".join(letters[i] for i in free)
+            a, b = (self.names[r.name] for r in direct)
+            return f'torch.einsum("{left},{right}->{out}", {a}, {b}).to(real)', tuple(free)
+        axes = (*define.indices, *bound)
+        text, _ = self._expr(value.body, axes, define)
+        masks = [self._condition(c, axes) for c in (*define.constraints, *value.constraints)]
+        masks = list(dict.fromkeys(masks))
+        identity = {"sum": "0", "prod": "1", "max": 'float("-inf")', "min": 'float("inf")', "any": "False", "all": "True"}
+        if value.monoid not in identity:
+            raise NoFormula(f"`{value.monoid}`")
+        if masks:
+            text = f"torch.where({' & '.join(masks)}, {text}, {identity[value.monoid]})"
+        whole = self._has_all(value.body, bound, bool(masks))
+        if not whole:
+            shape = tuple_text([self._size(i, define, value) for i in axes])
+            text = f"torch.broadcast_to(torch.as_tensor({text}, device=device), {shape})"
+        positions = [axes.index(b) for b in bound]
+        function = {"max": "amax", "min": "amin"}.get(value.monoid, value.monoid)
+        dims = tuple_text([str(p) for p in positions]) if len(positions) > 1 else str(positions[0])
+        if value.monoid == "prod" and len(positions) > 1:
+            raise NoFormula("a product over several indices")
+        text = f"torch.{function}({text}, dim={dims})"
+        if value.empty is not None and not _is_identity(value):
+            raise NoFormula("a declared identity")
+        return text, define.indices
+
+    def _has_all(self, value: Value, bound: tuple[str, ...], masked: bool) -> bool:
+        found: set[str] = set()
+        for node in walk(value):
+            for i in integers(node):
+                found |= i.free_indices()
+        return set(bound) <= found and not (masked and not found)
+
+    def _size(self, index: str, define: Define, value: Reduce) -> str:
+        return next(host_int(r.upper, self.names) for r in (*define.ranges, *value.ranges) if r.index == index)
+
+    def _result(self, tensor: Tensor, parts: list[Define]) -> str:
+        name, axes = self.var[parts[0].name]
+        dtype = self._dtype(tensor)
+        keep = f".to({dtype})" if dtype else ""
+        if len(parts) == 1 and parts[0].output is not None and self._plain(tensor, parts[0]):
+            own = parts[0].indices
+            at = [i.index or "" for i in parts[0].output.at]
+            if at != list(own):
+                name = f"{name}.permute({', '.join(str(own.index(i)) for i in at)})"
+            shape = tuple_text([host_int(e, self.names) for e in tensor.extents])
+            if any(i not in axes for i in own) or not self._dense(parts[0]):
+                name = f"torch.broadcast_to({name}, {shape})"
+            return f"{name}{keep}"
+        target = self._fresh(f"{tensor.name}_whole")
+        shape = tuple_text([host_int(e, self.names) for e in tensor.extents])
+        if tensor.role == "inout":
+            self.body.append(f"{target} = {self.names[tensor.name]}.clone()")
+        else:
+            self.body.append(f"{target} = torch.empty({shape}, dtype=real, device=device)")
+        for part in parts:
+            assert part.output is not None
+            where = [self._slice(i, part) for i in part.output.at]
+            self.body.append(f"{target}[{', '.join(w.strip() for w in where)}] = {self.var[part.name][0]}")
+        return f"{target}{keep}"
+
+    def _dense(self, define: Define) -> bool:
+        """Whether the value's text already has every index as a full axis."""
+        found: set[str] = set()
+        for node in walk(define.value):
+            for i in integers(node):
+                found |= i.free_indices()
+        return set(define.indices) <= found
+
+    def _plain(self, tensor: Tensor, define: Define) -> bool:
+        assert define.output is not None
+        ranges = {r.index: r.upper for r in define.ranges}
+        return all(
+            i.index is not None and ranges.get(i.index) == e
+            for i, e in zip(define.output.at, tensor.extents, strict=True)
+        )
+
+    def _slice(self, at: Int, define: Define) -> str:
+        """A slice of one axis that a statement writes."""
+        free = at.free_indices()
+        if len(free) != 1:
+            raise NoFormula("a write at a gathered or compound index")
+        (name,) = free
+        split = at.affine([name])
+        upper = next(r.upper for r in define.ranges if r.index == name)
+        if split is None or split[0][name].constant is None:
+            raise NoFormula("a write at a gathered or compound index")
+        step, start = split[0][name].constant or 1, split[1]
+        stop = start + (upper - 1) * step + 1
+        extent = next(
+            e for e, i in zip(self._written(define).extents, define.output.at, strict=True) if i == at  # type: ignore[union-attr]
+        )
+        if start.constant == 0 and stop == extent and step == 1:
+            return ":"
+        text = f"{self._bound(start)} : {self._bound(stop)}"
+        return text if step == 1 else f"{text} : {step}"
+
+    def _bound(self, value: Int) -> str:
+        return "" if value.constant == 0 else host_int(value, self.names)
+
+    def _written(self, define: Define) -> Tensor:
+        assert define.output is not None
+        tensor = self.op.tensor(define.output.tensor)
+        assert tensor is not None
+        return tensor
+
+    def _dtype(self, tensor: Tensor) -> str:
+        """The dtype a result takes; float results stay float64 where the inputs are."""
+        if isinstance(tensor.dtype, DTypeParam):
+            source = next((t for t in self.op.tensors if t.role != "out" and t.dtype == tensor.dtype), None)
+            if source is None:
+                raise NoFormula("a result in a dtype that no input has")
+            self.floats.add(source.name)
+            return f"{self.names[source.name]}_dtype"
+        if tensor.dtype.kind == "float":
+            return f"real if real == torch.float64 else {TORCH[tensor.dtype.name]}" if tensor.dtype is not F32 else "real"
+        return TORCH[tensor.dtype.name]
+
+    # expressions ------------------------------------------------------------------
+    def _expr(self, value: Value, axes: tuple[str, ...], define: Define) -> tuple[str, int]:
+        match value:
+            case Literal(value=v):
+                text = repr(v)
+                return (f'float("{text}")', 9) if text in ("inf", "-inf", "nan") else (text, 9 if not text.startswith("-") else 6)
+            case Extent(value=v):
+                return self._int(v, axes), 4
+            case Scalar(name=name):
+                return self.names[name], 9
+            case Read():
+                return self._read(value, axes, define), 9
+            case Unary(op="neg", x=x):
+                return f"-{_wrap(self._expr(x, axes, define), 6)}", 6
+            case Unary(op="not", x=x):
+                return f"~{_wrap(self._expr(x, axes, define), 6)}", 6
+            case Unary(op=op, x=x):
+                return f"torch.{op}({self._tensor(x, axes, define)})", 9
+            case Binary(op=("min" | "max") as op, a=a, b=b):
+                texts = [self._tensor(v, axes, define) for v in (a, b)]
+                return f"torch.{op}imum({', '.join(texts)})", 9
+            case Binary(op=op, a=a, b=b):
+                p = 5 if op in ("mul", "div", "floordiv", "mod") else 4 if op in ("add", "sub") else 2
+                left, right = self._expr(a, axes, define), self._expr(b, axes, define)
+                return f"{_wrap(left, p)} {SIGN[op]} {_wrap(right, p + 1)}", p
+            case Compare(op=op, a=a, b=b):
+                left, right = self._expr(a, axes, define), self._expr(b, axes, define)
+                return f"({_wrap(left, 4)} {RELATION[op]} {_wrap(right, 4)})", 9
+            case Select(condition=c, a=a, b=b):
+                texts = [self._expr(v, axes, define)[0] for v in (c, a, b)]
+                return f"torch.where({', '.join(texts)})", 9
+            case Cast(to=to, implicit=implicit, x=x):
+                return self._cast(to, implicit, x, axes, define)
+            case Reduce() | Scan():
+                raise AssertionError("reductions stand at the root of a statement")
+            case _:
+                assert_never(value)
+
+    def _cast(
+        self, to: Storage, implicit: bool, x: Value, axes: tuple[str, ...], define: Define
+    ) -> tuple[str, int]:
+        inner = self._expr(x, axes, define)
+        if isinstance(x, Extent | Literal):
+            return inner
+        if implicit:
+            return f"{_wrap(inner, 9)}.to(real)", 9
+        if isinstance(to, DType) and to.kind == "float":
+            return f"{_wrap(inner, 9)}.to({TORCH[to.name]}).to(real)", 9
+        raise NoFormula("a cast to a quantised or generic type")
+
+    def _tensor(self, value: Value, axes: tuple[str, ...], define: Define) -> str:
+        text = self._expr(value, axes, define)[0]
+        scalar = all(isinstance(n, Literal | Extent | Scalar | Cast | Unary | Binary) for n in walk(value)) and not any(
+            i.free_indices() for n in walk(value) for i in integers(n)
+        )
+        return f"torch.as_tensor({text}, dtype=real, device=device)" if scalar else text
+
+    def _read(self, read: Read, axes: tuple[str, ...], define: Define) -> str:
+        if read.otherwise is not None:
+            raise NoFormula("a read with `else`")
+        if read.name in self.var:
+            name, own = self.var[read.name]
+            full = self.defines[read.name].indices
+            at = {f: i for f, i in zip(full, read.indices, strict=True)}
+            return self._place(name, [at[o] for o in own], axes, None)
+        tensor = self.op.tensor(read.name)
+        if tensor is None:
+            raise NoFormula(f"`{read.name}`")
+        name = self.names[read.name]
+        if read.name in self.raw:
+            name = f"{name}.to(real)"
+        return self._place(name, list(read.indices), axes, (tensor, define))
+
+    def _place(
+        self, name: str, at: list[Int], axes: tuple[str, ...], access: tuple[Tensor, Define] | None
+    ) -> str:
+        """Index ``name`` so that it broadcasts over ``axes``."""
+        slices, own = [], []
+        simple = True
+        for k, i in enumerate(at):
+            free = i.free_indices()
+            split = i.affine(free) if len(free) == 1 and not i.tensors() else None
+            index = next(iter(free)) if len(free) == 1 else None
+            if split is None or index is None or index in own or split[0].get(index, Int(())).constant != 1:
+                simple = False
+                break
+            own.append(index)
+            extent = access[0].extents[k] if access else None
+            upper = self._upper(access[1], index) if access else None
+            if access is None or (i.index is not None and upper == extent):
+                slices.append(":")
+            else:
+                start, stop = split[1], split[1] + (upper or Int(()))
+                slices.append(f"{self._bound(start)} : {self._bound(stop)}".strip())
+        if not simple:
+            parts = [self._int(i, axes, tensor=True) for i in at]
+            return f"{name}[{', '.join(parts)}]"
+        text = name if all(s == ":" for s in slices) else f"{name}[{', '.join(slices)}]"
+        wanted = [a for a in axes if a in own]
+        if wanted != own:
+            text = f"{text}.permute({', '.join(str(own.index(a)) for a in wanted)})"
+        pattern = [":" if a in own else "None" for a in axes]
+        while pattern and pattern[0] == "None":
+            pattern.pop(0)
+        if "None" in pattern:
+            text = f"{text}[{', '.join(pattern)}]"
+        return text
+
+    def _upper(self, define: Define, index: str) -> Int | None:
+        bound = define.value.ranges if isinstance(define.value, Reduce) else ()
+        return next((r.upper for r in (*define.ranges, *bound) if r.index == index), None)
+
+    def _int(self, value: Int, axes: tuple[str, ...], *, tensor: bool = False) -> str:
+        """An integer expression; indices become broadcast aranges."""
+        if not value.free_indices() and not value.tensors():
+            return host_int(value, self.names)
+        mapping = dict(self.names)
+
+        def replace(text: str) -> str:
+            return text
+
+        pieces = []
+        for monomial, c in value.terms:
+            factors = [] if abs(c) == 1 and monomial else [str(abs(c))]
+            for atom, power in monomial:
+                factors += [self._atom(atom, axes, mapping)] * power
+            pieces.append((c < 0, " * ".join(factors)))
+        text = ""
+        for k, (minus, piece) in enumerate(pieces):
+            text += (f"-{piece}" if minus else piece) if k == 0 else f" {'-' if minus else '+'} {piece}"
+        return replace(f"({text})" if len(pieces) > 1 else text)
+
+    def _atom(self, atom: object, axes: tuple[str, ...], mapping: dict[str, str]) -> str:
+        from opspec.ir.integers import Dim, FloorDiv, Mod
+
+        match atom:
+            case Index(name):
+                return self._arange(name, axes)
+            case Datum(tensor, indices):
+                return self._place(mapping[tensor], list(indices), axes, None)
+            case FloorDiv(num, den):
+                return f"({self._int(num, axes)} // {self._int(den, axes)})"
+            case Mod(num, den):
+                return f"({self._int(num, axes)} % {self._int(den, axes)})"
+            case Dim(name):
+                return mapping[name]
+        raise NoFormula("min or max of indices")
+
+    def _arange(self, index: str, axes: tuple[str, ...]) -> str:
+        upper = None
+        for define in self.op.defines:
+            upper = upper or self._upper(define, index)
+        if upper is None:
+            raise NoFormula(f"index {index}")
+        text = f"torch.arange({host_int(upper, self.names)}, device=device)"
+        pattern = [":" if a == index else "None" for a in axes]
+        while pattern and pattern[0] == "None":
+            pattern.pop(0)
+        return f"{text}[{', '.join(pattern)}]" if len(pattern) > 1 else text
+
+    def _condition(self, constraint: Int, axes: tuple[str, ...]) -> str:
+        return f"({self._int(constraint, axes)} >= 0)"
+
+
+def _is_identity(value: Reduce) -> bool:
+    """Whether the value declared for an empty domain is the monoid's own identity."""
+    empty, sign = value.empty, 1.0
+    if isinstance(empty, Unary) and empty.op == "neg":
+        empty, sign = empty.x, -1.0
+    identity = {"max": float("-inf"), "min": float("inf")}.get(value.monoid)
+    return isinstance(empty, Literal) and sign * empty.value == identity
+
+
+def _wrap(text: tuple[str, int], at_least: int) -> str:
+    return text[0] if text[1] >= at_least else f"({text[0]})"
+
+
+def dtype_lines(op: Op, lines: tuple[str, ...]) -> tuple[str, ...]:
+    """The formula with the dtype of each generic input kept before it is widened."""
+    out = []
+    joined = "\n".join(lines)
+    for tensor in op.tensors:
+        label = f"{escape(tensor.name)}_dtype"
+        if label in joined:
+            out.append(f"{label} = {escape(tensor.name)}.dtype")
+    return (*out, *lines)
+
+
+__all__ = ["NoFormula", "dtype_lines", "formula", "parameters"]

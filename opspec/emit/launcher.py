@@ -1,0 +1,300 @@
+"""The launcher: a Python function with the op's own signature around its kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from opspec.emit.host import dtype_text, host_int, tuple_text
+from opspec.emit.configure import Choice
+from opspec.emit.names import escape
+from opspec.emit.triton import KernelText, identifiers, pointer, stride
+from opspec.ir.dtypes import DType, DTypeParam, choices
+from opspec.ir.integers import Dim, Int
+from opspec.ir.program import Op, Tensor
+from opspec.schedule.plan import Plan
+
+RELATION = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+PY = {"float": "float", "int": "int", "bool": "bool"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelLaunch:
+    """One kernel of a boundary, ready to print: its variants' texts and configurations."""
+
+    plan: Plan
+    texts: tuple[KernelText, ...]
+    choices: tuple[Choice, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configure:
+    """The configuration function of one kernel."""
+
+    name: str
+    kernel: str
+    params: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Function:
+    """The launcher's text in parts."""
+
+    name: str
+    params: str
+    returns: str
+    lines: tuple[str, ...]
+    configures: tuple[Configure, ...]
+
+
+def launcher(op: Op, boundary: str, launches: tuple[KernelLaunch, ...]) -> Function:
+    """The launcher of one boundary of an op."""
+    return _Launcher(op, boundary, launches).function()
+
+
+def function_name(op: Op, boundary: str) -> str:
+    """The generated function's name: the op's, with the boundary's behind it if it is not the op's own."""
+    return escape(op.name if not boundary else f"{op.name}__{boundary}")
+
+
+class _Launcher:
+    def __init__(self, op: Op, boundary: str, launches: tuple[KernelLaunch, ...]) -> None:
+        self.op, self.boundary, self.launches = op, boundary, launches
+        self.names = identifiers(op) | {p.name: escape(p.name) for p in op.dtype_params}
+        self.lines: list[str] = []
+        self.bound: set[str] = set()
+        self.typed: set[str] = set()
+
+    def function(self) -> Function:
+        inputs = [t for t in self.op.tensors if t.role != "out"]
+        first = inputs[0] if inputs else None
+        self._bind(inputs)
+        free = tuple(d for d in self.op.dims if d not in self.bound)
+        device = f"{self.names[first.name]}.device" if first is not None else 'torch.device("cuda")'
+        if first is not None:
+            self.lines.append(f"device = {device}")
+        else:
+            self.lines.append(f"device = {device}")
+        for tensor in inputs:
+            self._check(tensor)
+        for r in self.op.requires:
+            left, right = host_int(r.left, self.names), host_int(r.right, self.names)
+            used = sorted(r.left.dims() | r.right.dims())
+            values = "".join(f", {self.names[d]}={self.names[d]}" for d in used)
+            self.lines.append(f"launch.require({left} {RELATION[r.op]} {right}, {quoted(r.text)}{values})")
+        results = self.op.results
+        many = len(results) > 1
+        for k, tensor in enumerate(results):
+            shape = tuple_text([host_int(e, self.names) for e in tensor.extents]) if tensor.extents else "()"
+            given = f"out[{k}] if out is not None else None" if many else "out"
+            dtype = dtype_text(tensor.dtype, self.names)
+            self.lines.append(
+                f'{self.names[tensor.name]} = launch.result("{tensor.name}", {given}, {shape}, {dtype}, device)'
+            )
+        self._workspace()
+        configures = tuple(self._launch(k) for k in self.launches)
+        returned = [self.names[t.name] for t in results]
+        if returned:
+            self.lines.append(f"return {', '.join(returned)}")
+        tensor_type = "torch.Tensor"
+        returns = (
+            "None" if not results else tensor_type if not many else f"tuple[{', '.join([tensor_type] * len(results))}]"
+        )
+        return Function(
+            name=function_name(self.op, self.boundary),
+            params=self._params(free, returns),
+            returns=returns,
+            lines=tuple(self.lines),
+            configures=configures,
+        )
+
+    def _params(self, free: tuple[str, ...], returns: str) -> str:
+        positional: list[str] = []
+        keyword: list[str] = []
+        defaulted = False
+        for name in self.op.parameters:
+            tensor = self.op.tensor(name)
+            if tensor is not None and tensor.role == "out":
+                continue
+            scalar = next((s for s in self.op.scalars if s.name == name), None)
+            if scalar is None:
+                text, has_default = f"{self.names[name]}: torch.Tensor", False
+            else:
+                kind = PY[scalar.dtype.kind]
+                has_default = scalar.default is not None
+                text = f"{self.names[name]}: {kind}" + (f" = {python_number(scalar.default)}" if has_default else "")
+            (keyword if defaulted and not has_default else positional).append(text)
+            defaulted |= has_default
+        keyword += [f"{self.names[d]}: int" for d in free]
+        if returns != "None":
+            keyword.append(f"out: {returns} | None = None")
+        if keyword:
+            positional.append("*")
+        return ", ".join([*positional, *keyword])
+
+    def _bind(self, inputs: list[Tensor]) -> None:
+        """Read every dim off the first axis that shows it bare; then off axes like ``2 * C``."""
+        for tensor in inputs:
+            name = self.names[tensor.name]
+            targets = []
+            for e in tensor.extents:
+                dim = e.atom.name if isinstance(e.atom, Dim) else None
+                fresh = dim is not None and dim not in self.bound
+                targets.append(self.names[dim] if fresh and dim is not None else "_")
+                if fresh and dim is not None:
+                    self.bound.add(dim)
+            rank = f'launch.rank("{tensor.name}", {name}, {len(tensor.extents)})'
+            if all(t == "_" for t in targets):
+                self.lines.append(rank)
+            else:
+                comma = "," if len(targets) == 1 else ""
+                self.lines.append(f"{', '.join(targets)}{comma} = {rank}")
+        for tensor in inputs:
+            for position, e in enumerate(tensor.extents):
+                self._solve(tensor, position, e)
+
+    def _solve(self, tensor: Tensor, position: int, extent: Int) -> None:
+        missing = extent.dims() - self.bound
+        if len(missing) != 1 or len(extent.dims()) != 1:
+            return
+        (dim,) = missing
+        factor, offset = None, 0
+        for monomial, c in extent.terms:
+            match monomial:
+                case ():
+                    offset = c
+                case ((Dim(), 1),):
+                    factor = c
+                case _:
+                    return
+        if factor is None or factor < 1:
+            return
+        self.bound.add(dim)
+        size = f"{self.names[tensor.name]}.shape[{position}]"
+        self.lines.append(
+            f'{self.names[dim]} = launch.solve("{tensor.name}", {position}, {size}, {factor}, {offset})'
+        )
+
+    def _check(self, tensor: Tensor) -> None:
+        name = self.names[tensor.name]
+        if isinstance(tensor.dtype, DTypeParam) and tensor.dtype.name not in self.typed:
+            allowed = tuple_text([f'"{d.name}"' for d in choices(tensor.dtype)])
+            self.lines.append(
+                f'{self.names[tensor.dtype.name]} = launch.dtype_of("{tensor.name}", {name}, {allowed})'
+            )
+            self.typed.add(tensor.dtype.name)
+        shape = tuple_text([host_int(e, self.names) for e in tensor.extents]) if tensor.extents else "()"
+        self.lines.append(
+            f'launch.check("{tensor.name}", {name}, {shape}, {dtype_text(tensor.dtype, self.names)}, device)'
+        )
+
+    def _workspace(self) -> None:
+        seen: set[str] = set()
+        own = {t.name for t in self.op.tensors}
+        for k in self.launches:
+            for tensor in k.plan.block.tensors:
+                if tensor.name in own or tensor.name in seen:
+                    continue
+                seen.add(tensor.name)
+                self.names[tensor.name] = tensor.name.replace(".", "_")
+                shape = tuple_text([host_int(e, self.names) for e in tensor.extents]) if tensor.extents else "()"
+                dtype = dtype_text(tensor.dtype, self.names)
+                self.lines.append(
+                    f"{self.names[tensor.name]} = torch.empty({shape}, dtype={dtype}, device=device)"
+                )
+
+    def _launch(self, k: KernelLaunch) -> Configure:
+        name = f"_configure_{escape(self.op.name)}_{k.plan.block.name}"
+        if self.boundary:
+            name = f"_configure_{self.op.name}__{self.boundary}_{k.plan.block.name}"
+        dims = self._dims(k)
+        width = any(c.lines and "width" in " ".join((*c.lines, c.warps)) for c in k.choices)
+        args = [*dims, *(["width"] if width else [])]
+        touched = [t for t in k.plan.variants[0].program.tensors]
+        if width:
+            elements = [self.names[t.name] for t in touched if isinstance(t.dtype, DTypeParam | DType)]
+            self.lines.append(f"width = max(t.element_size() for t in {tuple_text(self._read(k, elements))})")
+        kernel = f"{'kernel' if len(self.launches) == 1 else k.plan.block.name}"
+        del kernel
+        self.lines.append(f"kernel, grid, options = {name}({', '.join(args)})")
+        tensors = tuple(self.names[t.name] for t in touched)
+        index = f"launch.index_type({', '.join(tensors)})"
+        params = self._arguments(k)
+        self.lines.append("if grid > 0:")
+        self.lines.append("    with launch.on(device):")
+        self.lines.append(f"        kernel[(grid,)]({', '.join([*params, f'INDEX={index}', '**options'])})")
+        return Configure(
+            name=name,
+            kernel=k.plan.block.name,
+            params=", ".join([*(f"{d}: int" for d in dims), *(["width: int"] if width else [])]),
+            lines=tuple(self._configure_lines(k)),
+        )
+
+    def _read(self, k: KernelLaunch, fallback: list[str]) -> list[str]:
+        from opspec.schedule.graph import Load
+
+        loaded = {n.tensor for n in k.plan.graph.nodes if isinstance(n, Load)}
+        return [self.names[t.name] for t in k.plan.variants[0].program.tensors if t.name in loaded] or fallback
+
+    def _dims(self, k: KernelLaunch) -> list[str]:
+        used: set[str] = set()
+        for axis in k.plan.variants[0].program.axes:
+            used |= axis.extent.dims()
+        return [self.names[d] for d in self.op.dims if d in used]
+
+    def _arguments(self, k: KernelLaunch) -> list[str]:
+        """Arguments of the launch: the union over the variants, by keyword where they differ."""
+        lookup: dict[str, str] = {}
+        for tensor in k.plan.variants[0].program.tensors:
+            host = self.names[tensor.name]
+            lookup[pointer(tensor.name)] = host
+            for i in range(len(tensor.extents)):
+                lookup[stride(tensor, i)] = f"{host}.stride({i})"
+        for n in (*self.op.dims, *(s.name for s in self.op.scalars)):
+            lookup[self.names[n]] = self.names[n]
+        return [lookup[p] for p in k.texts[0].params]
+
+    def _configure_lines(self, k: KernelLaunch) -> list[str]:
+        out: list[str] = []
+        for text, choice in zip(k.texts, k.choices, strict=True):
+            indent = ""
+            body = list(choice.lines)
+            if choice.test is not None:
+                needed = [line for line in body if any(line.startswith(b) for b in choice.test.split() if b.startswith("BLOCK"))]
+                out += needed
+                body = [line for line in body if line not in needed]
+                out.append(f"if {choice.test}:")
+                indent = "    "
+            options = [f'"{b}": {b}' for b in choice.blocks if b in text.constexprs]
+            if text.grouped:
+                options.append('"GROUP": 8')
+            warps, stages = f'"num_warps": {choice.warps}', f'"num_stages": {choice.stages}'
+            options += [warps, stages, '"enable_fp_fusion": True']
+            body.append(f"options = {{{', '.join(options)}}}")
+            body.append(f"return {text.name}, {self._grid(k, text)}, options")
+            out += [indent + line for line in body]
+            if choice.test is None:
+                break
+        return out
+
+    def _grid(self, k: KernelLaunch, text: KernelText) -> str:
+        counts = []
+        for axis in k.plan.variants[0].program.axes:
+            if axis.role == "grid":
+                extent = host_int(axis.extent, self.names, tight=True)
+                block = text.blocks.get(axis.name)
+                counts.append(f"triton.cdiv({host_int(axis.extent, self.names)}, {block})" if block else extent)
+        return " * ".join(counts) or "1"
+
+
+def quoted(text: str) -> str:
+    """A Python string literal in double quotes."""
+    import json
+
+    return json.dumps(text, ensure_ascii=False)
+
+
+def python_number(value: float | int | bool | None) -> str:
+    """A scalar default as Python text."""
+    text = repr(value)
+    return f'float("{text}")' if text in ("inf", "-inf", "nan") else text

@@ -1,0 +1,39 @@
+"""User names in generated Python: kept as written where possible, never with another meaning."""
+
+from __future__ import annotations
+
+import builtins
+import hashlib
+import keyword
+
+# Names that the generated module or a Triton launch gives a meaning to.
+MODULE = frozenset(
+    {
+        "annotations", "bench", "cost", "device", "kernel", "launch", "main", "math", "os", "reference", "runtime",
+        "sys", "tl", "torch", "triton", "opspec",
+        "INDEX", "GROUP", "pid", "out",
+    }
+)  # fmt: skip
+LAUNCH = frozenset(
+    {
+        "num_warps", "num_stages", "num_ctas", "maxnreg", "warmup", "grid", "stream", "debug", "enable_fp_fusion",
+        "cluster_dims", "extern_libs", "sanitize_overflow", "num_buffers_warp_spec", "num_consumer_groups",
+        "reg_dec_producer", "reg_inc_producer", "ir_override", "instrumentation_mode", "launch_cooperative_grid",
+        "launch_pdl", "arch", "backend_name", "ptx_options", "ptx_version", "key", "self", "args", "kwargs",
+    }
+)  # fmt: skip
+BUILTINS = frozenset(dir(builtins))
+RESERVED = MODULE | LAUNCH | BUILTINS | frozenset(keyword.kwlist) | frozenset(keyword.softkwlist) - {"_"}
+
+
+def escape(name: str) -> str:
+    """A Python identifier for a user's name; a trailing underscore where the name is taken."""
+    return f"{name}_" if name in RESERVED or name.startswith("__") else name
+
+
+def shorten(name: str, limit: int = 80) -> str:
+    """A name of at most ``limit`` characters, distinct from others that share its beginning."""
+    if len(name) <= limit:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:12]
+    return f"{name[: limit - 13]}_{digest}"

@@ -1,0 +1,414 @@
+"""A tile program as the text of a Triton kernel.
+
+Pointers and masks are spelled out here; everything that decides *what* happens was decided
+before. The lines come out indented and in the formatter's style; the template adds the frame.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import assert_never
+
+from opspec.emit.expressions import ATOM, TL, Expressions, literal, wrap
+from opspec.emit.names import escape
+from opspec.ir.dtypes import F32, DType, DTypeParam, Storage, compute_dtype
+from opspec.ir.integers import Int
+from opspec.ir.program import Op, Tensor
+from opspec.ir.values import Literal, Monoid, Read, Value
+from opspec.schedule.tile import (
+    AxisPlan,
+    Begin,
+    Collapse,
+    Combine,
+    Fetch,
+    Let,
+    Loop,
+    Multiply,
+    Operand,
+    Remark,
+    Statement,
+    TileProgram,
+    Write,
+)
+
+REDUCE: dict[Monoid, str] = {
+    "sum": "tl.sum", "prod": "reduce_prod", "max": "reduce_max", "min": "reduce_min", "any": "reduce_any", "all": "reduce_all",
+}  # fmt: skip
+WIDTH = 110
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelText:
+    """A printed kernel. ``params`` in order, constexpr ones marked; ``blocks`` axis → constexpr name."""
+
+    name: str
+    params: tuple[str, ...]
+    constexprs: tuple[str, ...]
+    lines: tuple[str, ...]
+    helpers: tuple[str, ...]
+    blocks: dict[str, str]
+    grouped: bool
+
+
+def print_kernel(program: TileProgram, name: str) -> KernelText:
+    """Print one variant as a kernel called ``name``."""
+    return _Printer(program, name).kernel()
+
+
+def identifiers(op: Op) -> dict[str, str]:
+    """Python identifiers for every dim, tensor and scalar of an op."""
+    return {n: escape(n) for n in (*op.dims, *(t.name for t in op.tensors), *(s.name for s in op.scalars))}
+
+
+def pointer(tensor: str) -> str:
+    """The pointer parameter of a tensor."""
+    return f"{tensor.replace('.', '_')}_ptr"
+
+
+def stride(tensor: Tensor, position: int) -> str:
+    """The stride parameter of one axis of a tensor: by its dim where that is telling, else by position."""
+    dims = [_bare(e) for e in tensor.extents]
+    letter = dims[position]
+    label = letter if letter is not None and dims.count(letter) == 1 else str(position)
+    return f"{tensor.name.replace('.', '_')}_stride_{label}"
+
+
+def _bare(extent: Int) -> str | None:
+    dims = extent.dims()
+    return next(iter(dims)) if len(dims) == 1 and str(extent) in dims else None
+
+
+def block_names(axes: tuple[AxisPlan, ...]) -> dict[str, str]:
+    """Constexpr names of the block extents: by dim where unique, else by axis."""
+    out: dict[str, str] = {}
+    blocked = [a for a in axes if a.blocked]
+    dims = [_bare(a.extent) for a in blocked]
+    for axis, dim in zip(blocked, dims, strict=True):
+        out[axis.name] = f"BLOCK_{dim if dim is not None and dims.count(dim) == 1 else axis.name.upper()}"
+    if len(set(out.values())) < len(out):
+        out = {a: f"BLOCK_{a}" for a in out}
+    return out
+
+
+class _Printer:
+    def __init__(self, program: TileProgram, name: str) -> None:
+        self.program, self.name = program, name
+        self.blocks = block_names(program.axes)
+        self.names = identifiers(program.op) | {a.name: escape(a.name) for a in program.axes}
+        blocked = frozenset(a.name for a in program.axes if a.blocked)
+        self.x = Expressions(
+            blocked=blocked,
+            names=self.names,
+            axes={v.name: v.axes for v in program.vars},
+            data=dict(program.data),
+            element=self.element,
+        )
+        self.raw: dict[str, Storage] = {}
+        self.scopes: list[dict[str, str]] = [{}]
+        self.masks = 0
+        self.lines: list[str] = []
+        self.level = 1
+        products = [s for s in _all(program.body) if isinstance(s, Multiply)]
+        tiled = [a for a in program.axes if a.role == "grid" and a.blocked]
+        self.grouped = bool(products) and len(tiled) == 2
+
+    def element(self, dtype: DTypeParam) -> str:
+        """The element type that a dtype parameter has in this launch."""
+        tensor = next(t for t in self.program.tensors if t.dtype == dtype)
+        return f"{pointer(tensor.name)}.dtype.element_ty"
+
+    # frame -----------------------------------------------------------------
+    def kernel(self) -> KernelText:
+        self.prologue()
+        self.block(self.program.body)
+        text = "\n".join(self.lines)
+        candidates = [pointer(t.name) for t in self.program.tensors]
+        candidates += [self.names[s.name] for s in self.program.op.scalars]
+        candidates += [self.names[d] for d in self.program.op.dims]
+        candidates += [stride(t, i) for t in self.program.tensors for i in range(len(t.extents))]
+        words = _words(text)
+        params = tuple(c for c in candidates if c in words)
+        constexprs = tuple(c for c in (*self.blocks.values(), "GROUP", "INDEX") if c in words)
+        return KernelText(
+            name=self.name,
+            params=params,
+            constexprs=constexprs,
+            lines=tuple(self.lines),
+            helpers=tuple(sorted(self.x.used)),
+            blocks=self.blocks,
+            grouped=self.grouped,
+        )
+
+    def prologue(self) -> None:
+        """Coordinates of the program along every grid axis, and whole axes."""
+        grid = [a for a in self.program.axes if a.role == "grid"]
+        if grid:
+            self.put("pid = tl.program_id(0).to(INDEX)")
+        if self.grouped:
+            tiled = [a for a in grid if a.blocked]
+            rest = [a for a in grid if not a.blocked]
+            counts = [self.count(a) for a in tiled]
+            if rest:
+                self.put(f"tiles = {' * '.join(wrap(c, 5) for c in counts)}")
+                self.outer(rest, "pid // tiles")
+                self.put("pid = pid % tiles")
+            ids = [f"pid_{self.names[a.name]}" for a in tiled]
+            self.x.used.add("grouped")
+            self.put(f"{', '.join(ids)} = grouped(pid, {counts[0][0]}, {counts[1][0]}, GROUP)")
+            for axis, pid in zip(tiled, ids, strict=True):
+                self.coordinate(axis, (pid, ATOM))
+        elif grid:
+            self.outer(grid, "pid")
+        for axis in self.program.axes:
+            if axis.role == "tile":
+                block = self.blocks[axis.name]
+                self.put(f"{self.names[axis.name]} = tl.arange(0, {block}).to(INDEX)")
+
+    def outer(self, axes: list[AxisPlan], pid: str) -> None:
+        """Split a flat program number into coordinates, the last axis fastest."""
+        rest = pid
+        for k, axis in enumerate(reversed(axes)):
+            last = k == len(axes) - 1
+            count = self.count(axis)
+            if last:
+                own: tuple[str, int] = (rest, ATOM if rest == "pid" else 5)
+            else:
+                own = (f"{rest} % {wrap(count, 6)}", 5)
+                rest = f"{rest} // {wrap(count, 6)}"
+            self.coordinate(axis, own)
+
+    def coordinate(self, axis: AxisPlan, pid: tuple[str, int]) -> None:
+        name = self.names[axis.name]
+        if not axis.blocked:
+            self.put(f"{name} = {pid[0]}")
+            return
+        block = self.blocks[axis.name]
+        self.put(f"{name} = {wrap(pid, 5 if '%' not in pid[0] and '//' not in pid[0] else 6)} * {block} + tl.arange(0, {block})")
+
+    def count(self, axis: AxisPlan) -> tuple[str, int]:
+        """How many programs an axis has."""
+        extent = self.x.integer(axis.extent, ())
+        if not axis.blocked:
+            return extent
+        return f"tl.cdiv({extent[0]}, {self.blocks[axis.name]})", ATOM
+
+    # statements --------------------------------------------------------------
+    def put(self, text: str) -> None:
+        self.lines.append("    " * self.level + text)
+
+    def block(self, body: tuple[Statement, ...]) -> None:
+        for statement in body:
+            self.statement(statement)
+
+    def statement(self, s: Statement) -> None:
+        match s:
+            case Remark(text=text):
+                self.put(f"# {text}")
+            case Fetch():
+                self.fetch(s)
+            case Let(var=var, value=value):
+                text = self.x.value(value, var.axes)[0]
+                if isinstance(value, Literal) and isinstance(value.value, float) and not var.axes:
+                    text = f"tl.full((), {text}, tl.float32)"
+                self.put(f"{var.name} = {text}")
+            case Begin(var=var, monoid=monoid):
+                self.put(f"{var.name} = {self.identity(monoid, var.axes, var.dtype)}")
+            case Collapse():
+                self.collapse(s)
+            case Combine(var=var, monoid=monoid, value=value, masks=masks):
+                text = self.masked(value, masks, var.axes, monoid)
+                self.put(f"{var.name} = {self.join(monoid, (var.name, ATOM), text)}")
+            case Multiply():
+                self.multiply(s)
+            case Write():
+                self.write(s)
+            case Loop():
+                self.loop(s)
+            case _:
+                assert_never(s)
+
+    def identity(self, monoid: Monoid, axes: tuple[str, ...], dtype: DType) -> str:
+        shape = "".join(f"{self.blocks[a]}, " for a in axes)
+        shape = f"({shape.rstrip(' ') if len(axes) == 1 else shape.rstrip(', ')})"
+        kind = TL[dtype.name]
+        if dtype is F32 and monoid == "sum" and axes:
+            return f"tl.zeros({shape}, {kind})"
+        return f"tl.full({shape}, {identity_of(monoid, dtype)}, {kind})"
+
+    def join(self, monoid: Monoid, a: tuple[str, int], b: tuple[str, int]) -> str:
+        match monoid:
+            case "sum":
+                return f"{wrap(a, 4)} + {wrap(b, 5)}"
+            case "prod":
+                return f"{wrap(a, 5)} * {wrap(b, 6)}"
+            case "max":
+                return self.x.call("maximum", a[0], b[0])[0]
+            case "min":
+                return self.x.call("minimum", a[0], b[0])[0]
+            case "any":
+                return f"{wrap(a, 2)} | {wrap(b, 3)}"
+            case "all":
+                return f"{wrap(a, 2)} & {wrap(b, 3)}"
+            case _:
+                raise AssertionError(monoid)
+
+    def masked(
+        self, value: Value, masks: tuple[Value, ...], axes: tuple[str, ...], monoid: Monoid
+    ) -> tuple[str, int]:
+        """The value, with the identity where a mask fails."""
+        text = self.x.value(value, axes)
+        if not masks:
+            return text
+        return f"tl.where({self.mask(masks, axes)}, {text[0]}, {identity_of(monoid, value.dtype)})", ATOM
+
+    def collapse(self, s: Collapse) -> None:
+        text = self.masked(s.value, s.masks, s.axes, s.monoid)[0]
+        if not s.over:
+            self.put(f"{s.var.name} = {text}")
+            return
+        function = REDUCE[s.monoid]
+        if function.startswith("reduce_"):
+            self.x.used.add(function)
+        if len(s.over) == len(s.axes) and function == "tl.sum":
+            self.put(f"{s.var.name} = tl.sum({text})")
+            return
+        axes = list(s.axes)
+        for axis in sorted(s.over, key=s.axes.index, reverse=True):
+            text = f"{function}({text}, axis={axes.index(axis)})"
+            axes.remove(axis)
+        self.put(f"{s.var.name} = {text}")
+
+    def multiply(self, s: Multiply) -> None:
+        a, b = self.operand(s.a), self.operand(s.b)
+        acc = f", {s.var.name}" if s.accumulate else ""
+        self.put(f'{s.var.name} = tl.dot({a}, {b}{acc}, input_precision="{s.precision}")')
+
+    def operand(self, o: Operand) -> str:
+        text = self.x.value(o.value, o.axes)
+        if o.masks:
+            text = (f"tl.where({self.mask(o.masks, o.axes)}, {text[0]}, 0.0)", ATOM)
+        have: Storage | None = self.raw.get(o.value.name) if isinstance(o.value, Read) else None
+        want: Storage = o.cast if o.cast is not None else F32
+        if have == want and not o.masks:
+            return text[0]
+        if have is None and want == F32:
+            return text[0]
+        return f"{wrap(text, ATOM)}.to({self.x.storage(want)})"
+
+    def fetch(self, s: Fetch) -> None:
+        tensor = self.tensor(s.tensor)
+        args = [self.located(s.var.name, s.tensor, s.at, s.var.axes)]
+        general = s.other is not None and not isinstance(s.other, Literal)
+        if s.masks:
+            args.append(f"mask={self.mask(s.masks, s.var.axes)}")
+            if s.other is not None:
+                other = "0.0" if general else literal(s.other)[0]  # type: ignore[arg-type]
+                args.append(f"other={other}")
+        text = f"tl.load({', '.join(args)})"
+        if s.raw:
+            self.raw[s.var.name] = tensor.dtype
+        elif (widened := compute_dtype(tensor.dtype)) != tensor.dtype:
+            text += f".to({TL[widened.name]})"
+        if general and s.other is not None:
+            text = f"tl.where({self.mask(s.masks, s.var.axes)}, {text}, {self.x.value(s.other, s.var.axes)[0]})"
+        self.put(f"{s.var.name} = {text}")
+
+    def write(self, s: Write) -> None:
+        args = [self.located(s.tensor, s.tensor, s.at, s.axes), self.x.value(s.value, s.axes)[0]]
+        if s.masks:
+            args.append(f"mask={self.mask(s.masks, s.axes)}")
+        self.put(f"tl.store({', '.join(args)})")
+
+    def located(self, label: str, name: str, at: tuple[Int, ...], axes: tuple[str, ...]) -> str:
+        """The address of an access: in place if short, else under a name of its own."""
+        text = self.address(name, at, axes)
+        if len(text) < 48:
+            return text
+        name = f"{label.replace('.', '_')}_at"
+        while name in self.x.axes or name in self.names.values():
+            name += "_"
+        self.put(f"{name} = {text}")
+        return name
+
+    def address(self, name: str, at: tuple[Int, ...], axes: tuple[str, ...]) -> str:
+        tensor, text = self.tensor(name), pointer(name)
+        for position, i in enumerate(at):
+            if i.constant == 0:
+                continue
+            text += f" + {wrap(self.x.integer(i, axes), 5)} * {stride(tensor, position)}"
+        return text
+
+    def tensor(self, name: str) -> Tensor:
+        return next(t for t in self.program.tensors if t.name == name)
+
+    def loop(self, s: Loop) -> None:
+        axis = self.names[s.axis]
+        start, stop = (self.x.value(v, ())[0] for v in (s.start, s.stop))
+        if s.sweeps > 1:
+            self.put(f"# sweep {s.sweep} of {s.sweeps} over {s.axis}")
+        if s.axis in self.x.blocked:
+            block = self.blocks[s.axis]
+            self.put(f"for {axis}_start in range({start}, {stop}, {block}):")
+            self.level += 1
+            self.put(f"{axis} = ({axis}_start + tl.arange(0, {block})).to(INDEX)")
+        else:
+            self.put(f"for {axis} in range({start}, {stop}):")
+            self.level += 1
+        self.scopes.append({})
+        self.block(s.body)
+        self.scopes.pop()
+        self.level -= 1
+
+    def mask(self, masks: tuple[Value, ...], axes: tuple[str, ...]) -> str:
+        """A conjunction; one that is more than a single comparison gets a name in its scope."""
+        texts = list(dict.fromkeys(wrap(self.x.value(m, axes), 0 if len(masks) == 1 else 4) for m in masks))
+        text = " & ".join(texts)
+        if len(texts) == 1 and len(text) < 24:
+            return text
+        for scope in self.scopes:
+            if text in scope:
+                return scope[text]
+        self.masks += 1
+        name = "mask" if self.masks == 1 else f"mask_{self.masks}"
+        while name in self.x.axes:
+            name += "_"
+        self.scopes[-1][text] = name
+        self.put(f"{name} = {text}")
+        return name
+
+
+def identity_of(monoid: Monoid, dtype: DType) -> str:
+    """The identity of a monoid in a compute type."""
+    match monoid:
+        case "any":
+            return "False"
+        case "all":
+            return "True"
+        case "sum":
+            return "0.0" if dtype is F32 else "0"
+        case "prod":
+            return "1.0" if dtype is F32 else "1"
+        case "max":
+            return 'float("-inf")' if dtype is F32 else str(-(2 ** (dtype.bits - 1)))
+        case "min":
+            return 'float("inf")' if dtype is F32 else str(2 ** (dtype.bits - 1) - 1)
+        case _:
+            raise AssertionError(monoid)
+
+
+def _words(text: str) -> frozenset[str]:
+    import re
+
+    return frozenset(re.findall(r"[A-Za-z_]\w*", text))
+
+
+def _all(body: tuple[Statement, ...]) -> list[Statement]:
+    out: list[Statement] = []
+    for s in body:
+        out.append(s)
+        if isinstance(s, Loop):
+            out += _all(s.body)
+    return out
+
+
+__all__ = ["KernelText", "block_names", "identifiers", "pointer", "print_kernel", "stride"]

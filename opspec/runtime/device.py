@@ -1,0 +1,152 @@
+"""Device functions that generated kernels call, where Triton's own would mean something else.
+
+Each is a few lines, so that a reader of a generated kernel can check it here.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def maximum(a, b):
+    """The larger of two values; NaN if either is NaN."""
+    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def minimum(a, b):
+    """The smaller of two values; NaN if either is NaN."""
+    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def multiply(a, b):
+    """The product, as a combine function."""
+    return a * b
+
+
+@triton.jit
+def reduce_max(x, axis: tl.constexpr):
+    """Maximum along an axis; NaN if any element is NaN."""
+    return tl.reduce(x, axis, maximum)
+
+
+@triton.jit
+def reduce_min(x, axis: tl.constexpr):
+    """Minimum along an axis; NaN if any element is NaN."""
+    return tl.reduce(x, axis, minimum)
+
+
+@triton.jit
+def reduce_prod(x, axis: tl.constexpr):
+    """Product along an axis."""
+    return tl.reduce(x, axis, multiply)
+
+
+@triton.jit
+def reduce_any(x, axis: tl.constexpr):
+    """Whether any element along an axis is true."""
+    return tl.max(x.to(tl.int32), axis) != 0
+
+
+@triton.jit
+def reduce_all(x, axis: tl.constexpr):
+    """Whether every element along an axis is true."""
+    return tl.min(x.to(tl.int32), axis) != 0
+
+
+@triton.jit
+def floor_div(a, b):
+    """``a // b`` rounded towards minus infinity (Triton's own truncates)."""
+    q = a // b
+    r = a - q * b
+    return q - ((r != 0) & ((r < 0) != (b < 0))).to(tl.int32)
+
+
+@triton.jit
+def floor_mod(a, b):
+    """``a % b`` with the sign of ``b`` (Triton's own has that of ``a``)."""
+    r = a % b
+    return r + ((r != 0) & ((r < 0) != (b < 0))).to(tl.int32) * b
+
+
+@triton.jit
+def round_even(x):
+    """Round an f32 to the nearest integer, ties to even: adding 1.5·2²³ leaves no fraction bits."""
+    magic = 12582912.0
+    near = (x + magic) - magic
+    return tl.where(tl.abs(x) < 4194304.0, near, _round_large(x))
+
+
+@triton.jit
+def _round_large(x):
+    """Nearest even for |x| >= 2²²: at most one fraction bit is left."""
+    low = tl.floor(x)
+    half = x - low == 0.5
+    odd = (low * 0.5) != tl.floor(low * 0.5)
+    return tl.where(half, tl.where(odd, low + 1.0, low), low)
+
+
+@triton.jit
+def tanh(x):
+    """Hyperbolic tangent, accurate to a few units in the last place of f32 everywhere.
+
+    Near 0 the quotient of exponentials cancels, so an odd polynomial (Taylor to x¹¹) stands in.
+    """
+    a = tl.abs(x)
+    e = tl.exp(-2.0 * a)
+    far = (1.0 - e) / (1.0 + e)
+    s = x * x
+    series = 0.021869489 * s - 0.053968254
+    series = 0.13333333 + s * series
+    series = -0.33333334 + s * series
+    near = a + a * s * (series - 0.0088632355 * s * s * s * s)
+    value = tl.where(a < 0.25, near, far)
+    return tl.where(x < 0, -value, value)
+
+
+@triton.jit
+def grouped(pid, rows, columns, GROUP: tl.constexpr):
+    """Tile coordinates of a program, walking ``GROUP`` rows of tiles before the next column.
+
+    Programs that run at the same time then share tiles of both operands in L2.
+    """
+    width = GROUP * columns
+    first = (pid // width) * GROUP
+    height = tl.minimum(rows - first, GROUP)
+    within = pid % width
+    return first + within % height, within // height
+
+
+@triton.jit
+def clamp_to(x, low, high):
+    """Clamp to ``[low, high]``; NaN stays NaN."""
+    return minimum(maximum(x, low), high)
+
+
+@triton.jit
+def to_i8_sat(x):
+    """f32 (already rounded to an integer) to i8, saturating; NaN gives 0."""
+    kept = tl.where(x != x, 0.0, clamp_to(x, -128.0, 127.0))
+    return kept.to(tl.int8)
+
+
+@triton.jit
+def to_i32_sat(x):
+    """f32 to i32, saturating, towards zero; NaN gives 0."""
+    kept = tl.where(x != x, 0.0, clamp_to(x, -2147483648.0, 2147483520.0))
+    return kept.to(tl.int32)
+
+
+@triton.jit
+def to_f8e4m3_sat(x):
+    """f32 to f8e4m3, saturating at ±448, NaN kept."""
+    return clamp_to(x, -448.0, 448.0).to(tl.float8e4nv)
+
+
+@triton.jit
+def to_f8e5m2_sat(x):
+    """f32 to f8e5m2, saturating at ±57344, NaN kept."""
+    return clamp_to(x, -57344.0, 57344.0).to(tl.float8e5)

@@ -1,0 +1,166 @@
+"""What a generated launcher needs: checks with clear errors, results, devices, block sizes.
+
+Everything here runs on the host before a launch. Errors name the op's own tensors and dims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+
+DTYPES = {
+    "f32": torch.float32,
+    "bf16": torch.bfloat16,
+    "f16": torch.float16,
+    "f8e4m3": torch.float8_e4m3fn,
+    "f8e5m2": torch.float8_e5m2,
+    "i8": torch.int8,
+    "i32": torch.int32,
+    "i64": torch.int64,
+    "bool": torch.bool,
+}
+NAMES = {v: k for k, v in DTYPES.items()}
+LAST_32 = 2**31 - 1
+
+
+class LaunchError(ValueError):
+    """An argument that the op can't take; the message names it, what it is and what it should be."""
+
+
+def rank(name: str, tensor: torch.Tensor, expected: int) -> torch.Size:
+    """The shape of ``tensor``, which must have ``expected`` axes."""
+    if tensor.dim() != expected:
+        raise LaunchError(f"`{name}` has {tensor.dim()} axes {tuple(tensor.shape)}, expected {expected}")
+    return tensor.shape
+
+
+def dtype_of(name: str, tensor: torch.Tensor, allowed: Sequence[str]) -> torch.dtype:
+    """The dtype of ``tensor``, which must be one of ``allowed`` (names as in the spec)."""
+    if NAMES.get(tensor.dtype) not in allowed:
+        raise LaunchError(f"`{name}` is {tensor.dtype}, expected {' or '.join(allowed)}")
+    return tensor.dtype
+
+
+def check(
+    name: str, tensor: torch.Tensor, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device
+) -> None:
+    """Require shape, dtype and device of a tensor."""
+    if tuple(tensor.shape) != shape:
+        raise LaunchError(f"`{name}` has shape {tuple(tensor.shape)}, expected {shape}")
+    if tensor.dtype != dtype:
+        raise LaunchError(f"`{name}` is {tensor.dtype}, expected {dtype}")
+    if tensor.device != device:
+        raise LaunchError(f"`{name}` is on {tensor.device}, expected {device}")
+
+
+def require(holds: bool, condition: str, **dims: int) -> None:
+    """Require a condition on dims; the error shows their values."""
+    if not holds:
+        values = ", ".join(f"{k} = {v}" for k, v in dims.items())
+        raise LaunchError(f"the op requires {condition}, but {values}")
+
+
+def solve(name: str, axis: int, extent: int, factor: int, offset: int) -> int:
+    """The dim ``d`` with ``factor * d + offset == extent`` for one axis of a tensor."""
+    if (extent - offset) % factor or extent < offset:
+        raise LaunchError(f"axis {axis} of `{name}` is {extent}, which is not {factor} * d + {offset}")
+    return (extent - offset) // factor
+
+
+def result(
+    name: str,
+    given: torch.Tensor | None,
+    shape: tuple[int, ...],
+    dtype: torch.dtype,
+    device: torch.device,
+) -> torch.Tensor:
+    """The tensor that receives a result: the caller's, checked, or a new contiguous one."""
+    if given is None:
+        return torch.empty(shape, dtype=dtype, device=device)
+    check(name, given, shape, dtype, device)
+    if any(s == 0 and e > 1 for s, e in zip(given.stride(), given.shape, strict=True)):
+        raise LaunchError(f"`{name}` has stride 0 along an axis, so its elements share memory")
+    return given
+
+
+def index_type(*tensors: torch.Tensor) -> Any:
+    """``tl.int32`` where every element offset fits 31 bits, else ``tl.int64``."""
+    for tensor in tensors:
+        if tensor.numel() <= LAST_32 and tensor.is_contiguous():
+            continue
+        last = sum((e - 1) * abs(s) for e, s in zip(tensor.shape, tensor.stride(), strict=True) if e > 1)
+        if last > LAST_32:
+            return tl.int64
+    return tl.int32
+
+
+@contextmanager
+def _device(index: int) -> Iterator[None]:
+    previous = torch.cuda.current_device()
+    torch.cuda.set_device(index)
+    try:
+        yield
+    finally:
+        torch.cuda.set_device(previous)
+
+
+def on(device: torch.device) -> AbstractContextManager[None]:
+    """Make ``device`` current for a launch; free where it already is."""
+    if device.type != "cuda" or device.index is None or device.index == torch.cuda.current_device():
+        return nullcontext()
+    return _device(device.index)
+
+
+def power_of_2(extent: int, low: int = 1, high: int = 1 << 30) -> int:
+    """The smallest power of two that is at least ``extent``, within ``[low, high]``."""
+    return max(low, min(high, triton.next_power_of_2(max(extent, 1))))
+
+
+def share(budget: int, *blocks: int) -> int:
+    """The largest power of two that multiplies ``blocks`` to at most ``budget``; at least 1."""
+    for block in blocks:
+        budget //= block
+    return 1 << max(budget, 1).bit_length() - 1
+
+
+def rows(extent: int, most: int, others: int = 1, programs: int = 264) -> int:
+    """Rows for one program: at most ``most``, and fewer where ``programs`` would not be reached.
+
+    ``others``: programs along the other axes.
+    """
+    return share(min(most, power_of_2(extent), max(extent * others // programs, 1)))
+
+
+def warps(elements: int, per_thread: int, most: int = 16) -> int:
+    """Warps that leave each thread about ``per_thread`` elements of a block."""
+    return power_of_2(elements // (32 * per_thread), 1, most)
+
+
+Tile = tuple[int, int, int, int, int]
+
+
+def pick_tile(tiles: Iterable[Tile], rows: int, columns: int, batch: int = 1, programs: int = 132) -> Tile:
+    """The first tile (rows, columns, k, warps, stages) that fills ``programs``, else the last.
+
+    A tile with more rows or columns than the next power of two of the problem is passed over.
+    """
+    last = None
+    for tile in tiles:
+        last = tile
+        if tile[0] > power_of_2(rows, 16) or tile[1] > power_of_2(columns, 16):
+            continue
+        if triton.cdiv(rows, tile[0]) * triton.cdiv(columns, tile[1]) * batch >= programs:
+            return tile
+    assert last is not None
+    return last
+
+
+def size_of(dtype: str) -> float:
+    """Bytes per element of a storage type, by its name in the spec (``i4`` is half a byte)."""
+    return 0.5 if dtype == "i4" else DTYPES[dtype].itemsize

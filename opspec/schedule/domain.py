@@ -1,0 +1,51 @@
+"""Questions about the domain of a reduction: can it be empty, and where does a stream start and stop."""
+
+from __future__ import annotations
+
+from opspec.ir.dtypes import BOOL, I64
+from opspec.ir.integers import Int
+from opspec.ir.values import Binary, Compare, Extent, Value
+
+
+def bounds(axis: str, extent: Int, constraints: tuple[Int, ...]) -> tuple[list[Int], list[Int]] | None:
+    """Lower and (exclusive) upper bounds of an axis, from constraints with coefficient ±1.
+
+    None if some constraint on the axis has another coefficient.
+    """
+    lowers, uppers = [Int.of(0)], [extent]
+    for c in constraints:
+        if axis not in c.free_indices():
+            continue
+        split = c.affine([axis])
+        if split is None:
+            return None
+        coefficients, rest = split
+        match coefficients[axis].constant:
+            case 1:
+                lowers.append(-rest)
+            case -1:
+                uppers.append(rest + 1)
+            case _:
+                return None
+    return lowers, uppers
+
+
+def nonempty(over: tuple[str, ...], extents: dict[str, Int], constraints: tuple[Int, ...]) -> Value | None:
+    """A condition on the outer indices that holds exactly where the domain has a point.
+
+    None if it can't be written for this domain. Only one of the reduced axes may be constrained.
+    """
+    tests: list[Value] = []
+    for axis in over:
+        found = bounds(axis, extents[axis], constraints)
+        if found is None or any(c.free_indices() & (set(over) - {axis}) and axis in c.free_indices() for c in constraints):
+            return None
+        lowers, uppers = found
+        for low in lowers:
+            for high in uppers:
+                a, b = Extent(value=low, dtype=I64), Extent(value=high, dtype=I64)
+                tests.append(Compare(op="lt", a=a, b=b, dtype=BOOL))
+    result = tests[0]
+    for test in tests[1:]:
+        result = Binary(op="and", a=result, b=test, dtype=BOOL)
+    return result

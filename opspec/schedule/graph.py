@@ -1,0 +1,374 @@
+"""A block as a flat list of nodes: loads, points, folds and stores.
+
+Every tensor element is loaded by a ``Load`` node, once per distinct access; every
+statement becomes a ``Point`` (pointwise) or a ``Fold`` (reduction) over other nodes;
+every element that leaves the block leaves through a ``Store``. In node values a
+``Read`` names a node, and integers read from tensors (``label[m]``) are looked up in
+``Graph.data``. What a node depends on is then a matter of names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from opspec.ir.dtypes import DType, Storage, compute_dtype
+from opspec.ir.integers import Datum, Int, index
+from opspec.ir.program import Define
+from opspec.ir.values import (
+    Compare,
+    Extent,
+    Monoid,
+    Range,
+    Read,
+    Reduce,
+    Scan,
+    Select,
+    Unary,
+    Value,
+    integers,
+    map_values,
+    walk,
+)
+from opspec.ir.dtypes import BOOL, I64
+from opspec.schedule.block import Block
+from opspec.schedule.refuse import unsupported
+
+Axes = frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """``tensor[at]`` where all of ``guard`` hold and all ``constraints`` are ``>= 0``.
+
+    ``checked``: positions whose index may lie outside the tensor; there the load gives ``otherwise``.
+    """
+
+    name: str
+    tensor: str
+    at: tuple[Int, ...]
+    axes: Axes
+    guard: tuple[Value, ...] = ()
+    constraints: tuple[Int, ...] = ()
+    otherwise: Value | None = None
+    dtype: DType
+    origin: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One pointwise value; ``axes`` are those that it really depends on."""
+
+    name: str
+    value: Value
+    axes: Axes
+    define: Define
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fold:
+    """``body`` combined over the axes ``over`` where all ``constraints`` are ``>= 0``."""
+
+    name: str
+    monoid: Monoid
+    over: tuple[str, ...]
+    body: Value
+    constraints: tuple[Int, ...] = ()
+    using: str | None = None
+    empty: Value | None = None
+    dtype: DType
+    axes: Axes
+    define: Define
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Store:
+    """``tensor[at] = value`` over ``axes`` where all ``constraints`` are ``>= 0``."""
+
+    name: str
+    tensor: str
+    at: tuple[Int, ...]
+    value: Value
+    axes: Axes
+    constraints: tuple[Int, ...] = ()
+    define: Define
+
+
+Node = Load | Point | Fold | Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graph:
+    """Nodes in dependency order. ``data``: integer reads inside index expressions → load node."""
+
+    block: Block
+    nodes: tuple[Node, ...]
+    data: dict[Datum, str]
+
+    def node(self, name: str) -> Node:
+        """The node of that name."""
+        return next(n for n in self.nodes if n.name == name)
+
+    @property
+    def by_name(self) -> dict[str, Node]:
+        """All nodes by name."""
+        return {n.name: n for n in self.nodes}
+
+    def deps(self, node: Node) -> tuple[str, ...]:
+        """Names of the nodes that this one uses directly, each once, in order."""
+        names: dict[str, None] = {}
+        for value in node_values(node):
+            for part in walk(value):
+                if isinstance(part, Read):
+                    names[part.name] = None
+                for integer in integers(part):
+                    names.update(dict.fromkeys(self._data_names(integer)))
+        for integer in node_integers(node):
+            names.update(dict.fromkeys(self._data_names(integer)))
+        return tuple(names)
+
+    def _data_names(self, integer: Int) -> list[str]:
+        return [self.data[a] for a in integer.atoms() if isinstance(a, Datum)]
+
+    def axes_of(self, value: Value) -> Axes:
+        """Axes that a node value depends on."""
+        found: set[str] = set()
+        nodes = self.by_name
+        for part in walk(value):
+            if isinstance(part, Read):
+                found |= nodes[part.name].axes
+            for integer in integers(part):
+                found |= self.axes_of_int(integer) if not isinstance(part, Read) else set()
+        return frozenset(found)
+
+    def axes_of_int(self, integer: Int) -> Axes:
+        """Axes that an integer expression depends on, through data too."""
+        return integer.free_indices()
+
+
+def node_values(node: Node) -> Iterator[Value]:
+    """The values inside a node."""
+    match node:
+        case Load(guard=guard, otherwise=otherwise):
+            yield from guard
+            if otherwise is not None:
+                yield otherwise
+        case Point(value=value) | Store(value=value):
+            yield value
+        case Fold(body=body, empty=empty):
+            yield body
+            if empty is not None:
+                yield empty
+
+
+def node_integers(node: Node) -> Iterator[Int]:
+    """The integer expressions directly in a node."""
+    match node:
+        case Load(at=at, constraints=constraints) | Store(at=at, constraints=constraints):
+            yield from at
+            yield from constraints
+        case Fold(constraints=constraints):
+            yield from constraints
+        case Point():
+            return
+
+
+def build_graph(block: Block) -> Graph:
+    """Flatten a block."""
+    return _Builder(block).build()
+
+
+class _Builder:
+    def __init__(self, block: Block) -> None:
+        self.block = block
+        self.nodes: dict[str, Node] = {}
+        self.data: dict[Datum, str] = {}
+        self.loads: dict[tuple[object, ...], str] = {}
+        self.local = {d.name for d in block.body}
+        self.define: Define = block.body[0]
+        crossing = {t.name for t in block.tensors} - {t.name for t in block.op.tensors}
+        self.crossing = crossing & self.local
+
+    def build(self) -> Graph:
+        for define in self.block.body:
+            self.define = define
+            self._add(define)
+            if define.output is not None:
+                self._store(define, define.output.tensor, define.output.at)
+            elif define.name in self.crossing:
+                self._store(define, define.name, tuple(index(r.index) for r in define.ranges))
+        return self._prune(Graph(block=self.block, nodes=tuple(self.nodes.values()), data=self.data))
+
+    def _prune(self, graph: Graph) -> Graph:
+        """Keep only what a store needs, in dependency order."""
+        nodes, kept = graph.by_name, dict[str, None]()
+
+        def visit(name: str) -> None:
+            if name not in kept:
+                for dep in graph.deps(nodes[name]):
+                    visit(dep)
+                kept[name] = None
+
+        for name, node in nodes.items():
+            if isinstance(node, Store):
+                visit(name)
+        order = sorted(kept, key=list(nodes).index)
+        return replace(graph, nodes=tuple(nodes[n] for n in order))
+
+    def _add(self, define: Define) -> None:
+        value = define.value
+        if isinstance(value, Scan):
+            raise unsupported(f"`{define.origin}` is a scan, and scans have no emitter yet", value.span)
+        if not isinstance(value, Reduce):
+            converted = self._convert(value, (), define.constraints)
+            self.nodes[define.name] = Point(
+                name=define.name, value=converted, axes=self._axes(converted), define=define
+            )
+            return
+        if value.monoid in ("argmax", "argmin"):
+            raise unsupported(f"`{value.monoid}` in `{define.origin}` has no emitter yet", value.span)
+        constraints = (*define.constraints, *(c for c in value.constraints if c not in define.constraints))
+        body = self._convert(value.body, (), constraints)
+        empty = None if value.empty is None else self._convert(value.empty, (), define.constraints)
+        over = tuple(r.index for r in value.ranges)
+        used = self._axes(body)
+        for c in constraints:
+            self._data_of(c, (), ())
+            used |= c.free_indices()
+        kept = tuple(c for c in constraints if c.free_indices() & set(over))
+        self.nodes[define.name] = Fold(
+            name=define.name,
+            monoid=value.monoid,
+            over=over,
+            body=body,
+            constraints=kept,
+            using=value.using,
+            empty=empty,
+            dtype=value.dtype,
+            axes=frozenset(used) - frozenset(over),
+            define=define,
+        )
+
+    def _store(self, define: Define, tensor: str, at: tuple[Int, ...]) -> None:
+        for i in (*at, *define.constraints):
+            self._data_of(i, (), ())
+        node = self.nodes[define.name]
+        dtype = node.dtype if isinstance(node, Fold) else node.value.dtype  # type: ignore[union-attr]
+        self.nodes[f"{define.name}.store"] = Store(
+            name=f"{define.name}.store",
+            tensor=tensor,
+            at=at,
+            value=Read(name=define.name, indices=tuple(index(r.index) for r in define.ranges), dtype=dtype),
+            axes=frozenset(define.indices),
+            constraints=define.constraints,
+            define=define,
+        )
+
+    def _convert(self, value: Value, guard: tuple[Value, ...], constraints: tuple[Int, ...]) -> Value:
+        match value:
+            case Select(condition=condition, a=a, b=b):
+                test = self._convert(condition, guard, constraints)
+                other = Unary(op="not", x=test, dtype=BOOL)
+                return replace(
+                    value,
+                    condition=test,
+                    a=self._convert(a, (*guard, test), constraints),
+                    b=self._convert(b, (*guard, other), constraints),
+                )
+            case Read() if value.name not in self.local:
+                return self._load(value, guard, constraints)
+            case Extent(value=v):
+                self._data_of(v, guard, constraints)
+                return value
+            case _:
+                return map_values(value, lambda v: self._convert(v, guard, constraints))
+
+    def _load(self, read: Read, guard: tuple[Value, ...], constraints: tuple[Int, ...]) -> Value:
+        otherwise = None
+        if read.otherwise is not None:
+            otherwise = self._convert(read.otherwise, guard, constraints)
+            guard = (*guard, *self._inside(read))
+        for i in read.indices:
+            self._data_of(i, guard, constraints)
+        name = self._intern(read.name, read.indices, guard, constraints, otherwise, read.dtype)
+        node = self.nodes[name]
+        return replace(
+            read, name=name, indices=tuple(index(a) for a in sorted(node.axes)), otherwise=None
+        )
+
+    def _inside(self, read: Read) -> Iterator[Value]:
+        """Conditions under which an access with ``else`` lies inside the tensor."""
+        tensor = self.block.tensor(read.name)
+        for i, extent in zip(read.indices, tensor.extents, strict=True):
+            name = i.index
+            if name is not None and self.block.axis(name).extent == extent:
+                continue
+            zero, bound, at = (Extent(value=v, dtype=I64) for v in (Int.of(0), extent, i))
+            yield Compare(op="ge", a=at, b=zero, dtype=BOOL)
+            yield Compare(op="lt", a=at, b=bound, dtype=BOOL)
+
+    def _data_of(self, integer: Int, guard: tuple[Value, ...], constraints: tuple[Int, ...]) -> None:
+        for atom in integer.atoms():
+            if isinstance(atom, Datum) and atom not in self.data:
+                for i in atom.indices:
+                    self._data_of(i, guard, constraints)
+                dtype = compute_dtype(self.block.tensor(atom.tensor).dtype)
+                self.data[atom] = self._intern(atom.tensor, atom.indices, guard, constraints, None, dtype)
+
+    def _intern(
+        self,
+        tensor: str,
+        at: tuple[Int, ...],
+        guard: tuple[Value, ...],
+        constraints: tuple[Int, ...],
+        otherwise: Value | None,
+        dtype: DType,
+    ) -> str:
+        axes: set[str] = set()
+        for i in at:
+            axes |= i.free_indices()
+        for g in guard:
+            axes |= self._axes(g)
+        if otherwise is not None:
+            axes |= self._axes(otherwise)
+        own = tuple(c for c in constraints if c.free_indices() and c.free_indices() <= axes)
+        key = (tensor, at, guard, own, otherwise)
+        for known, name in self.loads.items():
+            # a load that is made anyway, under weaker conditions, serves this access too
+            if known[:2] == key[:2] and known[4] == otherwise and set(known[2]) <= set(guard) and set(known[3]) <= set(own):  # type: ignore[call-overload]
+                return name
+        if key not in self.loads:
+            count = sum(n == tensor or n.startswith(f"{tensor}.load") for n in self.nodes)
+            name = f"{tensor}.load" + (f".{count + 1}" if count else "")
+            self.loads[key] = name
+            self.nodes[name] = Load(
+                name=name,
+                tensor=tensor,
+                at=at,
+                axes=frozenset(axes),
+                guard=guard,
+                constraints=own,
+                otherwise=otherwise,
+                dtype=dtype,
+                origin=self.define.origin,
+            )
+        return self.loads[key]
+
+    def _axes(self, value: Value) -> frozenset[str]:
+        found: set[str] = set()
+        for part in walk(value):
+            if isinstance(part, Read):
+                found |= self.nodes[part.name].axes
+            elif isinstance(part, Extent):
+                found |= part.value.free_indices()
+        return frozenset(found)
+
+
+def storage_of(graph: Graph, load: Load) -> Storage:
+    """The storage dtype of what a load reads."""
+    return graph.block.tensor(load.tensor).dtype
+
+
+def full_range(axis: str, extent: Int) -> Range:
+    """The whole of an axis as a range."""
+    return Range(index=axis, upper=extent)

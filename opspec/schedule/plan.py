@@ -1,0 +1,60 @@
+"""All variants of a kernel block: the passes of the scheduler, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from opspec.ir.integers import Int
+from opspec.ir.program import Boundary, Kernel, Op
+from opspec.schedule.block import Block, build_block
+from opspec.schedule.graph import Graph, build_graph
+from opspec.schedule.place import Names, place
+from opspec.schedule.refuse import unfusable
+from opspec.schedule.rewrites import Applied, pull_factors
+from opspec.schedule.roles import Roles, assign_roles
+from opspec.schedule.tile import TileProgram
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """One assignment of roles and the tile program that it gives."""
+
+    roles: Roles
+    program: TileProgram
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A scheduled kernel block."""
+
+    block: Block
+    graph: Graph
+    rewrites: tuple[Applied, ...]
+    variants: tuple[Variant, ...]
+
+
+def schedule_kernel(
+    op: Op,
+    boundary: Boundary,
+    kernel: Kernel,
+    *,
+    typical: Callable[[Int], int | None] = lambda _: None,
+    reserved: Iterable[str] = (),
+) -> Plan:
+    """Schedule one kernel block.
+
+    ``typical``: the largest extent that a workload gives an expression, None if no workload does.
+    ``reserved``: identifiers that block variables must not take.
+    Raises ``Failure`` where one launch can't carry the block or a construct has no emitter.
+    """
+    block = build_block(op, boundary, kernel)
+    graph, rewrites = pull_factors(build_graph(block))
+    variants = []
+    for roles in assign_roles(graph, typical):
+        label = "streamed" if roles.stream else "resident"
+        program = place(graph, roles, label, Names(taken=set(reserved) | {a.name for a in block.axes}))
+        variants.append(Variant(roles=roles, program=program))
+    if not variants:
+        raise unfusable(f"no order of loops carries kernel `{kernel.name}` in one launch", kernel.span)
+    return Plan(block=block, graph=graph, rewrites=rewrites, variants=tuple(variants))

@@ -1,0 +1,85 @@
+"""What a configuration needs of a multiprocessor, predicted before anything is compiled.
+
+Shared memory of a pipelined block product is ``stages`` copies of both operand tiles. With
+tensor-memory descriptors the epilogue's staging tile and the barriers come on top; with pointer
+loads they don't. Accumulators live in registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+REGISTERS_PER_THREAD = 255
+BARRIER_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Of one target: shared memory per block in bytes, 32-bit registers per multiprocessor, and how many of these."""
+
+    shared_memory: int
+    registers: int = 65536
+    multiprocessors: int = 132
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProductTile:
+    """A tile of a block product: rows × columns × depth, with warps and pipeline stages."""
+
+    rows: int
+    columns: int
+    depth: int
+    warps: int
+    stages: int
+
+    def shared_memory(self, bits: int, *, descriptors: bool = False) -> int:
+        """Bytes of shared memory with operands of ``bits`` bits.
+
+        ``descriptors``: loads through tensor-memory descriptors, which stage the epilogue's tile
+        (in the operands' width) and need barriers.
+        """
+        operands = self.stages * (self.rows + self.columns) * self.depth * bits // 8
+        if not descriptors:
+            return operands
+        return operands + self.rows * self.columns * bits // 8 + (self.stages + 1) * BARRIER_BYTES
+
+    def accumulator_registers(self) -> int:
+        """32-bit registers per thread that the f32 accumulator takes."""
+        return self.rows * self.columns // (32 * self.warps)
+
+    def fits(self, limits: Limits, bits: int, *, descriptors: bool = False) -> bool:
+        """Whether a multiprocessor can hold one such block."""
+        registers = self.accumulator_registers() + 32
+        return (
+            self.shared_memory(bits, descriptors=descriptors) <= limits.shared_memory
+            and registers <= REGISTERS_PER_THREAD
+            and registers * 32 * self.warps <= limits.registers
+        )
+
+
+# Wide tiles first: they read each operand least often.
+SHAPES_16 = (
+    (128, 256, 64, 8, 3), (128, 128, 64, 8, 3), (128, 64, 64, 4, 3), (64, 128, 64, 4, 4), (64, 64, 64, 4, 4),
+    (32, 64, 64, 4, 4), (16, 128, 64, 4, 4), (16, 64, 128, 4, 4), (16, 32, 128, 2, 4), (16, 16, 64, 2, 4),
+)  # fmt: skip
+SHAPES_32 = (
+    (64, 64, 16, 4, 2), (64, 32, 16, 4, 2), (32, 32, 32, 4, 2), (16, 32, 32, 2, 2), (16, 16, 32, 2, 2),
+)  # fmt: skip
+
+
+def candidates(bits: int) -> Iterator[ProductTile]:
+    """Tiles worth offering for operands of ``bits`` bits, with fewer stages as a fallback."""
+    for rows, columns, depth, warps, stages in SHAPES_32 if bits == 32 else SHAPES_16:
+        for s in range(stages, 1, -1):
+            yield ProductTile(rows=rows, columns=columns, depth=depth, warps=warps, stages=s)
+
+
+def offered_tiles(limits: Limits, bits: int) -> tuple[tuple[int, int, int, int, int], ...]:
+    """For each shape the deepest pipeline that fits; shapes that don't fit are dropped."""
+    out: dict[tuple[int, int, int], tuple[int, int, int, int, int]] = {}
+    for tile in candidates(bits):
+        key = (tile.rows, tile.columns, tile.depth)
+        if key not in out and tile.fits(limits, bits):
+            out[key] = (tile.rows, tile.columns, tile.depth, tile.warps, tile.stages)
+    return tuple(out.values())

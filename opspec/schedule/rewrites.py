@@ -1,0 +1,152 @@
+"""Named rewrites of reductions. Each is listed by ``opspec explain`` and has its own test.
+
+``pull``: a factor that does not depend on the reduced index leaves the sum, by
+distributivity: ``sum_t (e_t / z) v_t = (sum_t e_t v_t) / z``. It is done where the factor
+would otherwise force another sweep (it is itself a reduction over the same axis), or where
+it stands between a contraction and the matrix unit. Where the sum may be empty the factor
+is guarded, so that ``0 / 0`` can't replace the 0 of an empty sum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from opspec.ir.dtypes import F32
+from opspec.ir.integers import index
+from opspec.ir.values import Binary, Literal, Read, Select, Unary, Value, walk
+from opspec.schedule.domain import nonempty
+from opspec.schedule.graph import Fold, Graph, Load, Node, Point
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """One application of a rewrite, for ``explain`` and the kernel's docstring."""
+
+    rule: str
+    statement: str
+    text: str
+
+
+Factor = tuple[Value, bool]  # (value, divides)
+
+
+def pull_factors(graph: Graph) -> tuple[Graph, tuple[Applied, ...]]:
+    """Move factors out of sums where that saves a sweep or frees the matrix unit."""
+    applied: list[Applied] = []
+    nodes: list[Node] = []
+    current = graph
+    for node in graph.nodes:
+        made = _pull(current, node) if isinstance(node, Fold) and node.monoid == "sum" else None
+        if made is None:
+            nodes.append(node)
+            continue
+        fold, point, text = made
+        applied.append(Applied(rule="pull", statement=node.define.origin, text=text))
+        nodes += [fold, point]
+        current = replace(current, nodes=(*nodes, *(n for n in graph.nodes if n.name not in {m.name for m in nodes})))
+    return replace(graph, nodes=tuple(nodes)), tuple(applied)
+
+
+def _pull(graph: Graph, node: Fold) -> tuple[Fold, Point, str] | None:
+    over = set(node.over)
+    blockers = _folds_over(graph, over, node)
+    factors = _factors(graph, node.body, over, False)
+    outside = [f for f in factors if not graph.axes_of(f[0]) & over]
+    inside = [f for f in factors if graph.axes_of(f[0]) & over]
+    needed = any(blockers & _reached(graph, f[0]) for f in outside)
+    frees = len([f for f, d in inside if not d]) == 2 and all(not d for _, d in inside) and bool(outside)
+    if not outside or not inside or not (needed or frees) or _literal_only(outside):
+        return None
+    if not covers(graph, inside, over):
+        return None
+    body = _product(inside)
+    kept = replace(node, name=f"{node.name}.sum", body=body, axes=graph.axes_of(body) | _constraint_axes(node) - over)
+    kept = replace(kept, axes=frozenset(kept.axes - over))
+    indices = tuple(index(a) for a in sorted(kept.axes))
+    result = _product([(Read(name=kept.name, indices=indices, dtype=F32), False), *outside])
+    if node.constraints:
+        extents = {a: graph.block.axis(a).extent for a in node.over}
+        test = nonempty(node.over, extents, node.constraints)
+        if test is None:
+            return None
+        result = Select(condition=test, a=result, b=Literal(value=0.0, dtype=F32), dtype=F32)
+    names = ", ".join(sorted({_label(f) for f, _ in outside}))
+    axes = set(kept.axes)
+    for f, _ in outside:
+        axes |= graph.axes_of(f)
+    for c in node.constraints:
+        axes |= c.free_indices() - over
+    point = Point(name=node.name, value=result, axes=frozenset(axes), define=node.define)
+    return kept, point, f"{names} leaves the sum over {', '.join(node.over)}"
+
+
+def covers(graph: Graph, inside: list[Factor], over: set[str]) -> bool:
+    """Whether the factors that stay still depend on every reduced axis."""
+    found: set[str] = set()
+    for f, _ in inside:
+        found |= graph.axes_of(f)
+    return over <= found
+
+
+def _constraint_axes(node: Fold) -> frozenset[str]:
+    found: set[str] = set()
+    for c in node.constraints:
+        found |= c.free_indices()
+    return frozenset(found)
+
+
+def _literal_only(factors: list[Factor]) -> bool:
+    return all(isinstance(f, Literal) for f, _ in factors)
+
+
+def _label(value: Value) -> str:
+    return value.name.split(".load")[0] if isinstance(value, Read) else "a factor"
+
+
+def _factors(graph: Graph, value: Value, over: set[str], divides: bool) -> list[Factor]:
+    """Flatten products and quotients, through points that mix what is and isn't reduced."""
+    match value:
+        case Binary(op="mul", a=a, b=b) if value.dtype is F32:
+            return _factors(graph, a, over, divides) + _factors(graph, b, over, divides)
+        case Binary(op="div", a=a, b=b):
+            return _factors(graph, a, over, divides) + _factors(graph, b, over, not divides)
+        case Unary(op="reciprocal", x=x):
+            return _factors(graph, x, over, not divides)
+        case Read(name=name):
+            node = graph.by_name.get(name)
+            if isinstance(node, Point) and node.axes & over:
+                inner = _factors(graph, node.value, over, divides)
+                if any(not graph.axes_of(f) & over for f, _ in inner):
+                    return inner
+    return [(value, divides)]
+
+
+def _product(factors: list[Factor]) -> Value:
+    numerators = [f for f, d in factors if not d]
+    result: Value = numerators[0] if numerators else Literal(value=1.0, dtype=F32)
+    for f in numerators[1:]:
+        result = Binary(op="mul", a=result, b=f, dtype=F32)
+    for f, divides in factors:
+        if divides:
+            result = Binary(op="div", a=result, b=f, dtype=F32)
+    return result
+
+
+def _folds_over(graph: Graph, over: set[str], node: Fold) -> frozenset[str]:
+    return frozenset(
+        n.name for n in graph.nodes if isinstance(n, Fold) and set(n.over) & over and n.name != node.name
+    )
+
+
+def _reached(graph: Graph, value: Value) -> frozenset[str]:
+    """Every node that a value depends on, directly or not."""
+    nodes, found = graph.by_name, set[str]()
+    stack = [p.name for p in walk(value) if isinstance(p, Read)]
+    while stack:
+        name = stack.pop()
+        if name not in found:
+            found.add(name)
+            node = nodes[name]
+            if not isinstance(node, Load):
+                stack += graph.deps(node)
+    return frozenset(found)

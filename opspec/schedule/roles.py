@@ -1,0 +1,248 @@
+"""Roles of the axes: which are programs in parallel, which live in one program, which stream.
+
+An axis may be ``grid`` if every fold and every store of the block has it free: then no
+program needs what another computes. The others live inside a program, whole (``tile``) or
+in chunks (``stream``). Each way to choose between these two is a *variant*; a launch picks
+the first that fits its shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from opspec.ir.dtypes import BF16, DType, DTypeParam, Storage, choices
+from opspec.ir.integers import Int
+from opspec.ir.values import Binary, Cast, Read, Value
+from opspec.schedule.graph import Fold, Graph, Load, Point, Store
+
+LARGE = 1 << 30
+WHOLE = 256  # a reduced axis of a block product up to this extent lives in the program whole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Product:
+    """A fold that a matrix unit can run: ``a`` carries rows and ``k``, ``b`` carries ``k`` and columns.
+
+    ``cast``: the type both operands enter in; None leaves f32.
+    """
+
+    fold: str
+    a: Value
+    b: Value
+    k: str
+    rows: str
+    columns: str
+    cast: Storage | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roles:
+    """One assignment. ``stream`` is ordered outermost first; ``blocked`` axes have a block dimension."""
+
+    grid: tuple[str, ...]
+    tile: tuple[str, ...]
+    stream: tuple[str, ...]
+    blocked: frozenset[str]
+    products: dict[str, Product]
+
+
+def assign_roles(graph: Graph, typical: Callable[[Int], int | None]) -> tuple[Roles, ...]:
+    """The variants of a block, the most resident first. ``typical`` gives an extent's largest workload value."""
+    order = axis_order(graph)
+    grid = grid_axes(graph, order)
+    inner = tuple(a for a in order if a not in grid)
+    products = find_products(graph, grid, inner)
+    blocked = _blocked(graph, grid, inner, products)
+    products = {p.fold: p for p in products.values() if {p.rows, p.columns, p.k} <= blocked}
+    size = {a: typical(graph.block.axis(a).extent) for a in inner}
+    must = {p.k for p in products.values() if _streams_always(graph, p, size)}
+    free = sorted((a for a in inner if a not in must), key=lambda a: -(size[a] or LARGE))
+    variants: list[Roles] = []
+    for count in range(len(free) + 1):
+        stream = _nest(graph, must | set(free[:count]), order)
+        if stream is None:
+            continue
+        tile = tuple(a for a in inner if a not in stream)
+        variants.append(Roles(grid=grid, tile=tile, stream=stream, blocked=blocked, products=products))
+    return tuple(variants)
+
+
+def axis_order(graph: Graph) -> tuple[str, ...]:
+    """Axes in the order of the results' axes, then of the inputs'."""
+    seen: dict[str, None] = {}
+    accesses = [n for n in graph.nodes if isinstance(n, Store)]
+    loads = [n for n in graph.nodes if isinstance(n, Load)]
+    for node in (*accesses, *sorted(loads, key=lambda n: -len(n.at))):
+        for i in node.at:
+            for name in sorted(i.free_indices()):
+                seen[name] = None
+    for axis in graph.block.axes:
+        seen[axis.name] = None
+    return tuple(a for a in seen if _used(graph, a))
+
+
+def _used(graph: Graph, axis: str) -> bool:
+    return any(axis in n.axes or (isinstance(n, Fold) and axis in n.over) for n in graph.nodes)
+
+
+def grid_axes(graph: Graph, order: tuple[str, ...]) -> tuple[str, ...]:
+    """Axes that are free in every fold and every store."""
+    bound = {a for n in graph.nodes if isinstance(n, Fold) for a in n.over}
+    roots = [n for n in graph.nodes if isinstance(n, Fold | Store)]
+    return tuple(a for a in order if a not in bound and all(a in n.axes for n in roots))
+
+
+def find_products(graph: Graph, grid: tuple[str, ...], inner: tuple[str, ...]) -> dict[str, Product]:
+    """Folds whose body is a product of two operands with rows, columns and a shared reduced axis."""
+    found: dict[str, Product] = {}
+    for fold in graph.nodes:
+        if not isinstance(fold, Fold) or fold.monoid != "sum" or not isinstance(fold.body, Binary):
+            continue
+        if fold.body.op != "mul" or len(fold.over) != 1:
+            continue
+        a, b, k = fold.body.a, fold.body.b, fold.over[0]
+        left, right = graph.axes_of(a) - {k}, graph.axes_of(b) - {k}
+        if k not in graph.axes_of(a) or k not in graph.axes_of(b):
+            continue
+        rows = [x for x in (*inner, *grid) if x in left - right]
+        columns = [x for x in (*inner, *grid) if x in right - left]
+        if not rows or not columns:
+            continue
+        if any(not c.free_indices() <= graph.axes_of(a) and not c.free_indices() <= graph.axes_of(b) for c in fold.constraints):
+            continue
+        pick_row, pick_column = _prefer(rows, inner), _prefer(columns, inner)
+        if pick_row is None or pick_column is None:
+            continue
+        if graph.axes_of(a) & set(inner) - {k, pick_row} or graph.axes_of(b) & set(inner) - {k, pick_column}:
+            continue
+        row_first = _before(graph, pick_row, pick_column)
+        cast = _operand_type(graph, fold, a, b)
+        if cast is False:
+            continue
+        if not row_first:
+            a, b, pick_row, pick_column = b, a, pick_column, pick_row
+        found[fold.name] = Product(
+            fold=fold.name, a=a, b=b, k=k, rows=pick_row, columns=pick_column, cast=cast or None
+        )
+    return found
+
+
+def _prefer(names: list[str], inner: tuple[str, ...]) -> str | None:
+    """The one axis to tile: an inner one if there is exactly one, else the last grid axis."""
+    inside = [n for n in names if n in inner]
+    if len(inside) > 1:
+        return None
+    return inside[0] if inside else names[-1]
+
+
+def _before(graph: Graph, first: str, second: str) -> bool:
+    order = axis_order(graph)
+    return order.index(first) < order.index(second)
+
+
+def _operand_type(graph: Graph, fold: Fold, a: Value, b: Value) -> Storage | None | bool:
+    """The type in which both operands are exact, or that ``using`` names; None for f32."""
+    if fold.using is not None and fold.using != "tf32":
+        named = next((t.dtype for t in graph.block.op.tensors if _name(t.dtype) == fold.using), None)
+        return named or _by_name(fold.using)
+    left, right = exact_in(graph, a), exact_in(graph, b)
+    if left is None or right is None:
+        return None
+    return common_type(left, right)
+
+
+def _name(dtype: Storage) -> str:
+    return dtype.name
+
+
+def _by_name(name: str) -> DType | None:
+    from opspec.ir.dtypes import DTYPES
+
+    return DTYPES.get(name)
+
+
+def exact_in(graph: Graph, value: Value) -> Storage | None:
+    """The narrowest storage type in which a value is known to be exact."""
+    match value:
+        case Read(name=name):
+            node = graph.by_name[name]
+            if isinstance(node, Load):
+                return graph.block.tensor(node.tensor).dtype
+            if isinstance(node, Point):
+                return exact_in(graph, node.value)
+        case Cast(to=to, implicit=implicit, x=x):
+            return exact_in(graph, x) if implicit else to
+    return None
+
+
+def common_type(a: Storage, b: Storage) -> Storage | None:
+    """A type of at most 16 bits (or the shared type itself) that holds both exactly, else None."""
+    if a == b:
+        if isinstance(a, DType) and a.kind == "int":
+            return BF16 if a.bits <= 8 else None
+        return a
+    narrow_a, narrow_b = (all(d.bits <= 8 for d in choices(s)) for s in (a, b))
+    if narrow_a and narrow_b:
+        return BF16
+    wide = b if narrow_a else a
+    if (narrow_a or narrow_b) and all(d.kind == "float" and d.bits == 16 for d in choices(wide)):
+        return wide
+    return None
+
+
+def fast_axes(graph: Graph) -> tuple[str, ...]:
+    """Axes along which some tensor is walked with unit stride when contiguous."""
+    seen: dict[str, None] = {}
+    accesses = [n for n in graph.nodes if isinstance(n, Load | Store)]
+    widest = max(len(n.at) for n in accesses)
+    for node in accesses:
+        if node.at and len(node.at) == widest:
+            split = node.at[-1].affine(node.at[-1].free_indices())
+            for name, coefficient in (split[0] if split else {}).items():
+                if coefficient.constant == 1:
+                    seen[name] = None
+    return tuple(seen)
+
+
+def _blocked(
+    graph: Graph, grid: tuple[str, ...], inner: tuple[str, ...], products: dict[str, Product]
+) -> frozenset[str]:
+    blocked = set(inner)
+    dotted = {x for p in products.values() for x in (p.rows, p.columns, p.k)}
+    if dotted:
+        return frozenset(blocked | dotted)
+    fast = [a for a in fast_axes(graph) if a in grid][:2]
+    blocked |= set(fast)
+    others = [a for a in grid if a not in fast]
+    if others and len(blocked) < 2:
+        blocked.add(others[-1])
+    return frozenset(blocked)
+
+
+def _streams_always(graph: Graph, product: Product, size: dict[str, int | None]) -> bool:
+    stored = any(product.k in n.axes for n in graph.nodes if isinstance(n, Store))
+    return not stored and (size.get(product.k) or LARGE) > WHOLE
+
+
+def _nest(graph: Graph, wanted: set[str], order: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Streams, outermost first: a fold's free stream axes lie outside those it reduces. None if they can't."""
+    outside: dict[str, set[str]] = {a: set() for a in wanted}
+    for node in graph.nodes:
+        if isinstance(node, Fold):
+            for inner in set(node.over) & wanted:
+                outside[inner] |= node.axes & wanted
+    placed: list[str] = []
+    left = [a for a in order if a in wanted]
+    while left:
+        ready = next((a for a in left if outside[a] <= set(placed)), None)
+        if ready is None:
+            return None
+        placed.append(ready)
+        left.remove(ready)
+    return tuple(placed)
+
+
+def storage_choices(dtype: DTypeParam | DType) -> tuple[DType, ...]:
+    """Concrete dtypes of a storage type."""
+    return choices(dtype)

@@ -1,0 +1,174 @@
+"""The tile program: what one program of a launch does, free of any block language's spelling.
+
+Values are the same pointwise trees as in the IR; a ``Read`` names a block variable.
+Accesses keep tensor, coordinates and conditions apart, so that a printer may turn them
+into pointers and masks, or into a descriptor. Nothing here says Triton.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal as L
+
+from opspec.ir.dtypes import DType, Storage
+from opspec.ir.integers import Int
+from opspec.ir.program import Op, Tensor
+from opspec.ir.values import Monoid, Value
+
+Role = L["grid", "tile", "stream"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AxisPlan:
+    """How one axis of the block is walked.
+
+    ``blocked``: it has a block dimension; otherwise it is a scalar in the program.
+    """
+
+    name: str
+    extent: Int
+    role: Role
+    blocked: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Var:
+    """A block variable: ``axes`` are its block dimensions in order; scalars have none."""
+
+    name: str
+    axes: tuple[str, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetch:
+    """``var = tensor[at]`` where all ``masks`` hold, ``other`` elsewhere; ``raw`` keeps the storage type."""
+
+    var: Var
+    tensor: str
+    at: tuple[Int, ...]
+    masks: tuple[Value, ...]
+    other: Value | None
+    raw: bool
+    reread: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Let:
+    """``var = value``."""
+
+    var: Var
+    value: Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collapse:
+    """``var`` = ``value`` combined over the block dimensions ``over`` (masked lanes give the identity)."""
+
+    var: Var
+    monoid: Monoid
+    value: Value
+    axes: tuple[str, ...]
+    over: tuple[str, ...]
+    masks: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begin:
+    """``var`` = the identity of ``monoid``."""
+
+    var: Var
+    monoid: Monoid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Combine:
+    """``var`` = ``var`` ⊕ ``value`` (masked lanes give the identity)."""
+
+    var: Var
+    monoid: Monoid
+    value: Value
+    masks: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operand:
+    """An operand of a block product. ``cast`` is the type it enters in; ``axes`` its dimensions in order."""
+
+    value: Value
+    axes: tuple[str, ...]
+    cast: Storage | None
+    masks: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Multiply:
+    """``var`` = ``a @ b`` or ``var + a @ b`` on the matrix unit; f32 accumulation."""
+
+    var: Var
+    a: Operand
+    b: Operand
+    accumulate: bool
+    precision: L["ieee", "tf32"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """``tensor[at] = value`` over the block dimensions ``axes`` where all ``masks`` hold."""
+
+    tensor: str
+    at: tuple[Int, ...]
+    value: Value
+    axes: tuple[str, ...]
+    masks: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loop:
+    """A sequential walk over a stream axis in chunks, from ``start`` to ``stop``."""
+
+    axis: str
+    start: Value
+    stop: Value
+    body: tuple[Statement, ...]
+    sweep: int
+    sweeps: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remark:
+    """A line of the spec, or a reason, to stand above what it became."""
+
+    text: str
+
+
+Statement = Fetch | Let | Collapse | Begin | Combine | Multiply | Write | Loop | Remark
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TileProgram:
+    """One structural variant of a kernel block."""
+
+    op: Op
+    kernel: str
+    variant: str
+    axes: tuple[AxisPlan, ...]
+    order: tuple[str, ...]
+    tensors: tuple[Tensor, ...]
+    body: tuple[Statement, ...]
+    vars: tuple[Var, ...]
+    data: tuple[tuple[tuple[str, tuple[Int, ...]], str], ...]
+    notes: tuple[str, ...]
+
+    def axis(self, name: str) -> AxisPlan:
+        """The plan of an axis."""
+        return next(a for a in self.axes if a.name == name)
+
+
+def statements(body: tuple[Statement, ...]) -> Iterator[Statement]:
+    """Every statement, those inside loops too."""
+    for s in body:
+        yield s
+        if isinstance(s, Loop):
+            yield from statements(s.body)

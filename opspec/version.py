@@ -1,0 +1,3 @@
+"""The version that generated files carry."""
+
+VERSION = "0.1.0"
