@@ -62,6 +62,9 @@ def chunks(source: Source, tokens: Iterable[Token], report: list[Diagnostic]) ->
             if pending is None or kind == "SEMICOLON":
                 pending = token
             continue
+        if kind == "DOC" and current and not depth:
+            result.append(Chunk(tuple(current)))
+            current, pending = [], None
         starts = kind in _STARTS and token.column == 1 and (pending is not None or not current)
         if current and starts and current[-1].type != "DOC" and _is_item(source, token):
             result.append(Chunk(tuple(current), depth[-1] if depth else None))

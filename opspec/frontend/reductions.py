@@ -134,7 +134,8 @@ def _closed(variables: list[IndexVar], constraints: tuple[Int, ...], draft: Draf
         box = [i, *(upper - 1 - i for upper in axes)]
         if not axes and not mine:
             return None
-        context = facts.extended(c for c in draft.context if v.name not in c.free_indices())
+        around = [c for c in draft.context if v.name not in c.free_indices()]
+        context = facts.extended((*around, *_boxes(draft, v)))
         size = bounds.count(v.name, [*box, *mine], context)
         if size is None:
             return None
@@ -142,6 +143,17 @@ def _closed(variables: list[IndexVar], constraints: tuple[Int, ...], draft: Draf
     if any(c.free_indices().isdisjoint(v.name for v in variables) for c in constraints):
         return None
     return product
+
+
+def _boxes(draft: Draft, besides: IndexVar) -> list[Int]:
+    """What is known of the other indices of the statement from the axes that they stand on."""
+    known: list[Int] = []
+    for v in draft.variables.values():
+        strong = [a.upper for a in v.axes if not a.weak]
+        if v is not besides and strong:
+            i = Int.of(Index(v.name))
+            known += [i, *(upper - 1 - i for upper in dict.fromkeys(strong))]
+    return known
 
 
 def binders(expr: s.Call, draft: Draft, env: Env) -> tuple[list[IndexVar], Env]:

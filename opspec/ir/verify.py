@@ -40,9 +40,10 @@ class IllegalIR(Exception):
 
 def verify(op: Op) -> None:
     """Raise IllegalIR unless the op is legal in every boundary."""
-    problems = [p for check in CHECKS for p in check(op)]
-    if problems:
-        raise IllegalIR(f"{op.name}: " + "; ".join(problems))
+    for check in CHECKS:  # in order: each relies on those before it
+        problems = list(check(op))
+        if problems:
+            raise IllegalIR(f"{op.name}: " + "; ".join(problems))
 
 
 def names_are_unique(op: Op) -> Iterator[str]:

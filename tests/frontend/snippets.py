@@ -17,7 +17,9 @@ from opspec.diagnostics import Diagnostic, Failure, render_text
 from opspec.frontend import text_with_warnings
 
 FOLDER = Path(__file__).parent / "diagnostics"
-_CASE = re.compile(r"^## (?P<title>.+?)\n\n```op\n(?P<spec>.*?)\n```\n(?:\n```text\n(?P<text>.*?)\n```\n)?", re.M | re.S)
+_CASE = re.compile(
+    r"^## (?P<title>.+?)\n\n```op\n(?P<spec>.*?)\n```\n(?:\n```text\n(?P<text>.*?)\n```\n)?", re.MULTILINE | re.DOTALL
+)
 _MARK = re.compile(r"# (error|warning): ((?:OP\d+ ?)+)")
 
 
@@ -53,7 +55,9 @@ def diagnose(spec: str) -> tuple[Diagnostic, ...]:
 
 
 def found(diagnostics: tuple[Diagnostic, ...]) -> Counter[tuple[int, str, str]]:
-    return Counter((d.span.source.position(d.span.start)[0], d.severity, d.code.code) for d in diagnostics if d.span)
+    return Counter(
+        (d.span.source.position(d.span.start)[0], d.severity, d.code.code) for d in diagnostics if d.span
+    )
 
 
 def update() -> int:
@@ -67,7 +71,9 @@ def update() -> int:
             snippet = Snippet(path.name, m["title"], m["spec"], "")
             if found(diagnostics) != snippet.marked:
                 wrong += 1
-                print(f"{path.name}: {m['title']}: marked {dict(snippet.marked)}, found {dict(found(diagnostics))}")
+                print(
+                    f"{path.name}: {m['title']}: marked {dict(snippet.marked)}, found {dict(found(diagnostics))}"
+                )
             shown = render_text(diagnostics).rstrip()
             return f"## {m['title']}\n\n```op\n{m['spec']}\n```\n\n```text\n{shown}\n```\n"
 

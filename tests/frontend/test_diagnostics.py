@@ -3,9 +3,9 @@
 import re
 
 import pytest
-from tests.frontend.snippets import Snippet, diagnose, found, snippets
 
 from opspec.diagnostics import codes, render_text
+from tests.frontend.snippets import Snippet, diagnose, found, snippets
 
 CASES = snippets()
 

@@ -37,7 +37,9 @@ def test_deep_nesting(expression: str):
 
 
 def test_functions_that_double():
-    doubling = "fn g0(x) = x + 1\n" + "".join(f"fn g{k}(x) = g{k - 1}(x) * g{k - 1}(x)\n" for k in range(1, 40))
+    doubling = "fn g0(x) = x + 1\n" + "".join(
+        f"fn g{k}(x) = g{k - 1}(x) * g{k - 1}(x)\n" for k in range(1, 40)
+    )
     assert codes_of(doubling + HEAD + "g39(x[i])" + TAIL) <= {"OP105", "OP106"}
 
 
@@ -103,7 +105,27 @@ def test_control_characters_do_not_reach_the_terminal():
 def test_random_edits_never_crash():
     rng = random.Random(7)
     good = HEAD + "softmax[i](x[i] * 2) - sum[j | j <= i](x[j]) else 1 for i < N, i >= 0" + TAIL
-    pieces = ["(", ")", "[", "]", "{", "}", "for", "else", ",", "=", "..", "|", "i", "N", "x", "0", "1.5", "**", "-"]
+    pieces = [
+        "(",
+        ")",
+        "[",
+        "]",
+        "{",
+        "}",
+        "for",
+        "else",
+        ",",
+        "=",
+        "..",
+        "|",
+        "i",
+        "N",
+        "x",
+        "0",
+        "1.5",
+        "**",
+        "-",
+    ]
     for _ in range(400):
         text = list(good)
         for _ in range(rng.randint(1, 4)):
