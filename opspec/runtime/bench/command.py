@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import signal
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -139,7 +142,8 @@ class Session:
         records = [new_record(self.driver, case, self.machine, self.options.seed) for case in chosen]
         self.document["results"] = records
         try:
-            self.measure(chosen, records)
+            with ending_as_interrupt():
+                self.measure(chosen, records)
         except KeyboardInterrupt:
             interrupted = True
         settle(self.document, self.driver, interrupted=interrupted)
@@ -196,6 +200,23 @@ class Session:
         """Show what is going on, on one line of a terminal."""
         if sys.stderr.isatty():
             print(f"\r\x1b[2K{text}", end="", file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def ending_as_interrupt() -> Iterator[None]:
+    """Take a request to end (SIGTERM, as a job scheduler sends it) as an interrupt, which keeps what there is."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(_signal: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def roof_dtypes(driver: Driver, chosen: Sequence[Case]) -> list[str]:

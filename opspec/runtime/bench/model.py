@@ -65,7 +65,8 @@ class Tolerance:
     ulp is the output type's unit in the last place at the reference value, ``terms`` the number of f32
     roundings along the longest chain of accumulation, ``relative`` what declared roundings of operands add
     (2⁻⁸ for ``using bf16``), and scale the largest finite magnitude in that output, which stands for the sum
-    of absolute terms. ``codes`` is for integer outputs: by how many codes they may differ.
+    of absolute terms. Over all elements the relative norm error must also be what rounding explains, which
+    grows with √terms. ``codes`` is for integer outputs: by how many codes they may differ.
     """
 
     ulps: float = 1.0

@@ -38,5 +38,5 @@ def percent(value: float | None) -> str:
 
 def significant(value: float) -> str:
     """Four significant digits without an exponent."""
-    digits = max(0, 3 - len(str(int(abs(value)))) + 1)
-    return f"{value:.{digits}f}"
+    exponent = int(f"{value:.3e}".partition("e")[2])  # of the rounded number: 99.999 is 100.0
+    return f"{value:.{min(3, max(0, 3 - exponent))}f}"

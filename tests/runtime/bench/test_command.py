@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -309,6 +311,22 @@ def test_an_interrupt_keeps_what_was_measured(tmp_path):
     assert (status, document["status"], found["status"]) == (130, "interrupted", "interrupted")
     assert found["stopped"] == "interrupted"
     assert len(found["candidates"][0]["events"]["samples_s"]) == found["rounds"] > 0
+
+
+def test_a_request_to_end_is_taken_as_an_interrupt(tmp_path):
+    class Ended(FakeDevice):
+        def spans(self, work, *, cold):
+            found = super().spans(work, cold=cold)
+            if self.batches == 9:
+                os.kill(os.getpid(), signal.SIGTERM)
+            return found
+
+    device = Ended({"ours": [50e-6, 60e-6], "stream": STREAM})
+    status, document, found = measure(
+        tmp_path, device, opener_options={"policy": Policy(least=10000, seconds=0)}
+    )
+    assert (status, document["status"], found["status"]) == (130, "interrupted", "interrupted")
+    assert found["rounds"] > 0
 
 
 def test_in_place_tensors_are_checked_and_restored(tmp_path):

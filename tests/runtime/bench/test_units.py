@@ -19,6 +19,7 @@ def test_six_gibibytes_in_two_milliseconds_are_decimal_gigabytes():
         (1.3416e-3, "1.342 ms"),
         (5.1e-10, "0.510 ns"),
         (2.0, "2.000 s"),
+        (99.99999e-6, "100.0 µs"),
         (0, "0"),
         (None, "–"),
     ],
