@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from opspec.diagnostics import Diagnostic
 from opspec.frontend.faults import grouping
-from opspec.ir.dtypes import choices
+from opspec.frontend.faults.naming import in_statement
+from opspec.ir.dtypes import Storage, choices
 from opspec.ir.program import Op
 from opspec.ir.values import Binary, Cast, Read, Reduce, Value, free_indices
 
@@ -12,6 +13,8 @@ from opspec.ir.values import Binary, Cast, Read, Reduce, Value, free_indices
 def off_the_matrix_units(op: Op) -> list[Diagnostic]:
     """A warning for each contraction with an operand that no type of at most 16 bits holds exactly."""
     found: list[Diagnostic] = []
+    home = {d.name: k.name for k in op.boundaries[0].kernels for d in k.body}
+    statements = {d.origin: d.span for d in op.defines if d.kind == "value"}
     for define in op.defines:
         value = define.value
         if not isinstance(value, Reduce) or value.monoid != "sum" or value.using is not None:
@@ -19,11 +22,12 @@ def off_the_matrix_units(op: Op) -> list[Diagnostic]:
         pair = operand_pair(value)
         if pair is None or value.span is None:
             continue
-        inexact = [x for x in pair if not _exact(x, op)]
+        inexact = [x for x in pair if not _exact(x, op, home, home[define.name])]
         if inexact:
             place = inexact[0].span or value.span
+            text = place.text if len(place.text) < 40 else "an operand"
             found.append(
-                grouping.off_matrix(value.span, place.text if len(place.text) < 40 else "an operand", place)
+                in_statement(grouping.off_matrix(value.span, text, place), statements[define.origin])
             )
     return found
 
@@ -45,14 +49,21 @@ def _factors(value: Value) -> list[Value]:
     return [value]
 
 
-def _exact(value: Value, op: Op) -> bool:
+def _exact(value: Value, op: Op, home: dict[str, str], kernel: str) -> bool:
     match value:
+        case Read(name=name) if name in home:
+            define = next(d for d in op.defines if d.name == name)
+            written = op.tensor(define.output.tensor) if define.output is not None else None
+            storage = written.dtype if written is not None else define.storage
+            return home[name] != kernel and storage is not None and _narrow(storage)
         case Read(name=name):
             tensor = op.tensor(name)
-            if tensor is None or tensor.role == "out":
-                return False
-            return any(d.bits <= 16 for d in choices(tensor.dtype))
+            return tensor is not None and _narrow(tensor.dtype)
         case Cast(to=to):
-            return any(d.bits <= 16 for d in choices(to))
+            return _narrow(to)
         case _:
             return False
+
+
+def _narrow(dtype: Storage) -> bool:
+    return any(d.bits <= 16 for d in choices(dtype))

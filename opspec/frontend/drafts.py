@@ -33,6 +33,7 @@ class Draft:
     variables: dict[str, IndexVar] = field(default_factory=dict)
     temps: dict[str, Temp] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
+    shared: dict[tuple[Value, tuple[Int, ...]], str] = field(default_factory=dict)
     loose: list[tuple[s.Expr | s.Interval, frozenset[str]]] = field(default_factory=list)
     used: set[int] = field(default_factory=set)
     context: tuple[Int, ...] = ()
@@ -76,8 +77,14 @@ class Draft:
         return tuple(found)
 
     def temp(self, label: str, value: Value, span: Span, domain: tuple[Int, ...] = ()) -> Read:
-        """Name a value and read it back."""
+        """Name a value and read it back; an equal value keeps the name that it has."""
+        key = (value, domain)
+        if key in self.shared:
+            old = self.temps[self.shared[key]]
+            at = tuple(Int.of(Index(i)) for i in old.indices)
+            return Read(name=old.name, indices=at, dtype=value.dtype, span=span)
         n = self.counts[label] = self.counts.get(label, 0) + 1
+        self.shared[key] = f"{self.origin}.{label}.{n}"
         name = f"{self.origin}.{label}.{n}"
         free = free_indices(value) | {n for c in domain for n in c.free_indices()}
         indices = tuple(v for v in self.variables if v in free)

@@ -8,6 +8,7 @@ from opspec.diagnostics import Diagnostic
 from opspec.frontend import coverage, signature
 from opspec.frontend import syntax as s
 from opspec.frontend.faults import domains, grouping, names
+from opspec.frontend.faults.naming import in_statement
 from opspec.frontend.inplace import check_in_place
 from opspec.frontend.scope import OpScope, Skip
 from opspec.frontend.statements import statement
@@ -123,9 +124,11 @@ def _kernels(node: s.OpDecl, scope: OpScope) -> tuple[Kernel, ...]:
 def _body(block: s.KernelBlock, scope: OpScope) -> tuple[Define, ...]:
     body: list[Define] = []
     for node in block.statements:
+        before = len(scope.report)
         try:
             defines = statement(node, scope)
         except Skip:
+            scope.report[before:] = [in_statement(d, node.span) for d in scope.report[before:]]
             scope.broken.add(node.name.text)
             scope.promised.discard(node.name.text)
             continue

@@ -166,7 +166,7 @@ def test_an_empty_maximum_needs_an_identity_only_where_a_condition_can_empty_it(
 def test_softmax_and_logsumexp_declare_theirs():
     op = body("y[m, n] = softmax[n](x[m, n]) + logsumexp[n](x[m, n])")
     maxima = [d.value for d in op.defines if isinstance(d.value, Reduce) and d.value.monoid == "max"]
-    assert len(maxima) == 2
+    assert len(maxima) == 1  # the same maximum, named once
     for m in maxima:
         assert isinstance(m.empty, Literal) and m.empty.value == float("-inf")
 
@@ -391,7 +391,34 @@ def test_most_words_of_the_language_are_names_where_only_a_name_can_stand(keywor
     assert op.parameters == (keyword,)
 
 
-NAMES = ["N", "S", "E", "I", "Q", "O", "beta", "gamma", "zeta", "pi", "lambda", "tl", "grid", "mask", "pid", "num_warps", "class", "def", "None", "exec", "eval", "self", "x__y", "oo", "Min", "Rational"]
+NAMES = [
+    "N",
+    "S",
+    "E",
+    "I",
+    "Q",
+    "O",
+    "beta",
+    "gamma",
+    "zeta",
+    "pi",
+    "lambda",
+    "tl",
+    "grid",
+    "mask",
+    "pid",
+    "num_warps",
+    "class",
+    "def",
+    "None",
+    "exec",
+    "eval",
+    "self",
+    "x__y",
+    "oo",
+    "Min",
+    "Rational",
+]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -3,7 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from difflib import get_close_matches
+
+from opspec.diagnostics import Diagnostic, Note
+from opspec.source import Span
+
+
+def in_statement(diagnostic: Diagnostic, statement: Span | None) -> Diagnostic:
+    """With the statement as a note, where the place is in a function that it calls."""
+    span = diagnostic.span
+    if statement is None or span is None:
+        return diagnostic
+    if span.source is statement.source and statement.start <= span.start <= statement.end:
+        return diagnostic
+    note = Note("called from here", statement)
+    return replace(diagnostic, notes=(*diagnostic.notes, note))
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str:
