@@ -44,7 +44,10 @@ def _check(module: Module, expectation: Expectation) -> tuple[Diagnostic, ...]:
         message = f"`{expectation.text}` is not a condition"
         return (
             Diagnostic(
-                code=BUDGET, message=message, span=expectation.span, help="compare: `ai.tensor ~ 1.0 within 1%`"
+                code=BUDGET,
+                message=message,
+                span=expectation.span,
+                help="compare: `ai.tensor ~ 1.0 within 1%`",
             ),
         )
     return (

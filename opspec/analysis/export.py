@@ -38,7 +38,8 @@ def cost_json(module: Module, op: Op) -> dict[str, Any]:
         "names": {k: v for k, v in sorted(names.items()) if k != v},
         "derived": {k: form(v) for k, v in costs.derived.items()},
         "sizes": {
-            p.name: {d.name: d.bits / 8 if d.bits % 8 else d.bits // 8 for d in choices(p)} for p in op.dtype_params
+            p.name: {d.name: d.bits / 8 if d.bits % 8 else d.bits // 8 for d in choices(p)}
+            for p in op.dtype_params
         },
         "flops": {k: form(v) for k, v in flop_totals(costs.flops).items()},
         "terms": [

@@ -205,7 +205,7 @@ def _scaled(text: str, number: int, factors: list[str]) -> str:
 def _factor(text: str) -> str:
     """The text as an operand of a product: in brackets if it is a sum or a quotient."""
     depth = 0
-    for at, c in enumerate(text):
+    for c in text:
         depth += (c in "([") - (c in ")]")
         if depth == 0 and c in "+-/":
             return f"({text})"
@@ -215,7 +215,11 @@ def _factor(text: str) -> str:
 def _product(den: tuple[int, tuple[str, ...]]) -> str:
     number, factors = den
     parts = [*([str(number)] if number != 1 else []), *factors]
-    return parts[0] if len(parts) == 1 and (" " not in parts[0] or parts[0].startswith("(")) else f"({' * '.join(parts)})"
+    return (
+        parts[0]
+        if len(parts) == 1 and (" " not in parts[0] or parts[0].startswith("("))
+        else f"({' * '.join(parts)})"
+    )
 
 
 __all__ = ["closed_form_python", "evaluate", "python_names", "symbol", "tidy", "unbound"]

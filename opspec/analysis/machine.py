@@ -183,7 +183,9 @@ class _Reader:
             found[name] = self.number(key)
             density = entry.get("density") if isinstance(entry, dict) else None
             if density is None:
-                self.faults.setdefault(key, f"`{key}` does not say whether it is dense: a sparse peak is no roof")
+                self.faults.setdefault(
+                    key, f"`{key}` does not say whether it is dense: a sparse peak is no roof"
+                )
             elif density != "dense":
                 self.faults.setdefault(key, f"`{key}` is a {density} peak; give the dense one")
         return found

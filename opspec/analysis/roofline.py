@@ -22,6 +22,7 @@ from opspec.analysis.lattice.symbols import largest, smallest
 from opspec.analysis.machine import Machine
 
 Resource = L["memory", "tensor", "vector", "sfu", "l2", "launch"]
+_LAUNCH: tuple[Resource, ...] = ("launch",)
 RESOURCES: tuple[Resource, ...] = ("memory", "tensor", "vector", "sfu", "l2", "launch")
 
 
@@ -58,7 +59,9 @@ def block_times(
     ``traffic``: bytes through L2 by block, where a schedule gives them. ``graph``: launches
     come from a CUDA graph.
     """
-    return tuple(_block_time(b, machine, (traffic or {}).get(b.name), graph=graph) for b in costs.boundaries[boundary])
+    return tuple(
+        _block_time(b, machine, (traffic or {}).get(b.name), graph=graph) for b in costs.boundaries[boundary]
+    )
 
 
 def _block_time(block: BlockCost, machine: Machine, l2: sympy.Expr | None, *, graph: bool) -> BlockTime:
@@ -93,13 +96,13 @@ def bound_of(blocks: tuple[BlockTime, ...], env: Mapping[str, int]) -> Resource 
     for ``launch``. None while dims are open."""
     shares: dict[Resource, sympy.Expr] = {}
     for block in blocks:
-        numbers = {k: evaluate(v, env) for k, v in block.seconds.items()}
+        numbers: dict[Resource, sympy.Expr] = {k: evaluate(v, env) for k, v in block.seconds.items()}
         if any(unbound(v) for v in numbers.values()):
             return None
-        work = {k: v for k, v in numbers.items() if k != "launch"}
-        longest = max(work, key=lambda k: work[k])
-        shares[longest] = shares.get(longest, sympy.Integer(0)) + work[longest]
-        shares["launch"] = shares.get("launch", sympy.Integer(0)) + numbers["launch"]
+        work: list[Resource] = [k for k in numbers if k != "launch"]
+        longest: Resource = max(work, key=lambda k: numbers[k])
+        for resource in (longest, *_LAUNCH):
+            shares[resource] = shares.get(resource, sympy.Integer(0)) + numbers[resource]
     return max(shares, key=lambda k: shares[k]) if shares else None
 
 

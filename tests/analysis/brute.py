@@ -46,9 +46,7 @@ def points(ranges, constraints, shape, start=None):
     start = [{}] if start is None else start
     for r in ranges:
         start = [
-            {**p, r.index: v}
-            for p in start
-            for v in range(shape.value(r.lower, p), shape.value(r.upper, p))
+            {**p, r.index: v} for p in start for v in range(shape.value(r.lower, p), shape.value(r.upper, p))
         ]
     return [p for p in start if all(shape.value(c, p) >= 0 for c in constraints)]
 
@@ -235,7 +233,9 @@ class Tally:
                     name = "mul"
                     if not dims_only(value.b, self.defines):
                         self.add(("reciprocal", self.spell(value.b)), (), full, "sfu", "reciprocal")
-                self.add(self.spell(value), (), full, "vector", "compare" if isinstance(value, Compare) else name)
+                self.add(
+                    self.spell(value), (), full, "vector", "compare" if isinstance(value, Compare) else name
+                )
             case Select():
                 for part in (value.condition, value.a, value.b):
                     self.visit(part, full)
@@ -330,7 +330,10 @@ def crossing(kernels, home, defines):
         for k in kernels
         for d in k.body
         for v in every(d.value)
-        if isinstance(v, Read) and v.name in home and home[v.name] != k.name and defines[v.name].output is None
+        if isinstance(v, Read)
+        and v.name in home
+        and home[v.name] != k.name
+        and defines[v.name].output is None
     }
 
 
@@ -413,7 +416,9 @@ def truth(value, p, shape):
             if value.a.value.tensors() or value.b.value.tensors():
                 return None
             a, b = shape.value(value.a.value, p), shape.value(value.b.value, p)
-            return {"lt": a < b, "le": a <= b, "gt": a > b, "ge": a >= b, "eq": a == b, "ne": a != b}[value.op]
+            return {"lt": a < b, "le": a <= b, "gt": a > b, "ge": a >= b, "eq": a == b, "ne": a != b}[
+                value.op
+            ]
         case Unary(op="not"):
             t = truth(value.x, p, shape)
             return None if t is None else not t

@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 
 from brute import Shape, Tally, addresses
+
 from opspec.analysis.costs import cost
 from opspec.analysis.forms import closed_form_python, evaluate, python_names, unbound
 from opspec.diagnostics import Failure
@@ -25,9 +26,13 @@ def shapes_for(op, rng, many=3, least=1, most=5):
             top = 1
             if t.name in bounds:
                 slack = bounds[t.name]
-                top = shape.dims and slack.substitute(
-                    lambda a: _zero() if type(a).__name__ == "Datum" else None
-                ).evaluate(shape.dims) + 1
+                top = (
+                    shape.dims
+                    and slack.substitute(lambda a: _zero() if type(a).__name__ == "Datum" else None).evaluate(
+                        shape.dims
+                    )
+                    + 1
+                )
             low = 1 if t.name in bounds else 0
             shape.data[t.name] = {(k,): rng.randrange(low, max(top, 1)) for k in range(n)}
         for name, size in gathered(op):
@@ -77,7 +82,11 @@ def differences(op, seed=0, many=3, least=1, most=5, stats=None):
         stats["refused: " + re.sub(r"`[^`]*`", "_", str(f))[-90:]] += 1
         return []
     # Small and large shapes tell apart domains that happen to agree on the random ones.
-    shapes = [*shapes_for(op, rng, 1, 1, 1), *shapes_for(op, rng, many, least, most), *shapes_for(op, rng, 1, 5, 6)]
+    shapes = [
+        *shapes_for(op, rng, 1, 1, 1),
+        *shapes_for(op, rng, many, least, most),
+        *shapes_for(op, rng, 1, 5, 6),
+    ]
     wrong = []
     lengths = any(a.kind == "bound" for a in op.assumes)
     for shape, total in zip(shapes, Tally(op, shapes).run(), strict=True):
@@ -94,7 +103,7 @@ def differences(op, seed=0, many=3, least=1, most=5, stats=None):
             else:
                 names = python_names(unbound(form))
                 text = closed_form_python(form, names)
-                again = eval(text, {v: env.get(k, 0) for k, v in names.items()})  # noqa: S307
+                again = eval(text, {v: env.get(k, 0) for k, v in names.items()})
                 if again != got:
                     wrong.append(f"python form {text} gives {again}, not {got} at {shape.dims}")
         for boundary in costs.boundaries:
@@ -133,13 +142,13 @@ def main():
 
     from random_ops import Maker
 
-    first, last = (0, int(sys.argv[1])) if len(sys.argv) == 2 else map(int, sys.argv[1:3])  # noqa: PLR2004
+    first, last = (0, int(sys.argv[1])) if len(sys.argv) == 2 else map(int, sys.argv[1:3])
     stats, bad = defaultdict(int), 0
     for seed in range(first, last):
         wrong = differences(Maker(seed).op(), seed, many=1, stats=stats)
         if wrong:
             bad += 1
-            if bad <= 10:  # noqa: PLR2004
+            if bad <= 10:
                 print(f"seed {seed}: " + "\n  ".join(wrong[:3]))
     print(f"{last - first} ops, {bad} differ;", dict(sorted(stats.items())))
     raise SystemExit(bad > 0)

@@ -50,7 +50,9 @@ class Maker:
                 constraints=last.constraints, value=last.value, output=Output(tensor="out", at=at),
             )  # fmt: skip
         one = Boundary(name="", kernels=(Kernel(name="all", body=tuple(self.defines)),))
-        many = Boundary(name="each", kernels=tuple(Kernel(name=f"k.{d.name}", body=(d,)) for d in self.defines))
+        many = Boundary(
+            name="each", kernels=tuple(Kernel(name=f"k.{d.name}", body=(d,)) for d in self.defines)
+        )
         return Op(
             name="made", doc="", dims=DIMS, derived=(), dtype_params=(), tensors=tuple(self.tensors.values()),
             scalars=(), parameters=tuple(self.tensors), requires=(), assumes=tuple(self.assumes),
@@ -77,7 +79,9 @@ class Maker:
             )  # fmt: skip
         if self.r.random() < 0.15:
             a = self.pick(*names)
-            found += self.pick([index(a) - 1], [by[a].upper - 2 - index(a)], [3 - index(a)], [dim("C") - 2 * index(a)])
+            found += self.pick(
+                [index(a) - 1], [by[a].upper - 2 - index(a)], [3 - index(a)], [dim("C") - 2 * index(a)]
+            )
         if self.r.random() < 0.12 and len(by) > 1:
             t = self.pick(*names)
             b = self.pick(*[x for x in by if x != t])
@@ -106,7 +110,9 @@ class Maker:
             elif monoid == "sum" and self.r.random() < 0.6:
                 body = self.value(every, 1)
                 for _ in range(self.pick(1, 1, 2)):
-                    body = Binary(op=self.pick("mul", "mul", "mul", "div"), a=body, b=self.value(every, 1), dtype=F32)
+                    body = Binary(
+                        op=self.pick("mul", "mul", "mul", "div"), a=body, b=self.value(every, 1), dtype=F32
+                    )
             else:
                 body = self.value(every, 2)
             value = Reduce(
@@ -119,8 +125,15 @@ class Maker:
             value = self.value(ranges, 3)
         storage = self.pick(None, BF16)
         self.defines.append(
-            Define(name=name, origin=name, kind="value", ranges=ranges, constraints=constraints, value=value,
-                   storage=storage)  # fmt: skip
+            Define(
+                name=name,
+                origin=name,
+                kind="value",
+                ranges=ranges,
+                constraints=constraints,
+                value=value,
+                storage=storage,
+            )
         )
 
     def value(self, ranges, depth: int):
@@ -128,14 +141,26 @@ class Maker:
             return self.leaf(ranges)
         kind = self.r.random()
         if kind < 0.25:
-            return Unary(op=self.pick("exp", "neg", "abs", "sqrt", "reciprocal"), x=self.value(ranges, depth - 1), dtype=F32)
+            return Unary(
+                op=self.pick("exp", "neg", "abs", "sqrt", "reciprocal"),
+                x=self.value(ranges, depth - 1),
+                dtype=F32,
+            )
         if kind < 0.75:
             ops = ("add", "sub", "mul", "div", "max")
-            return Binary(op=self.pick(*ops), a=self.value(ranges, depth - 1), b=self.value(ranges, depth - 1), dtype=F32)
+            return Binary(
+                op=self.pick(*ops),
+                a=self.value(ranges, depth - 1),
+                b=self.value(ranges, depth - 1),
+                dtype=F32,
+            )
         if kind < 0.85:
             return Cast(to=BF16, x=self.value(ranges, depth - 1), dtype=F32)
         return Select(
-            condition=self.condition(ranges), a=self.value(ranges, depth - 1), b=self.value(ranges, depth - 1), dtype=F32
+            condition=self.condition(ranges),
+            a=self.value(ranges, depth - 1),
+            b=self.value(ranges, depth - 1),
+            dtype=F32,
         )
 
     def condition(self, ranges):

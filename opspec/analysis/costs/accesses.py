@@ -164,7 +164,7 @@ def written_in(kernel: Kernel) -> dict[str, list[Access]]:
     return found
 
 
-def crossing(op: Op, kernels: tuple[Kernel, ...]) -> dict[str, tuple[str, Define]]:
+def crossing(kernels: tuple[Kernel, ...]) -> dict[str, tuple[str, Define]]:
     """Values without an output that another block than their own reads: name to (block, statement)."""
     home = {d.name: (k.name, d) for k in kernels for d in k.body}
     found: dict[str, tuple[str, Define]] = {}

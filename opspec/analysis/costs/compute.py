@@ -10,9 +10,10 @@ import sympy
 
 from opspec.analysis.codes import UNCOUNTED
 from opspec.analysis.costs.accesses import Access, crossing, reads_in, written_in
+from opspec.analysis.costs.axes import Count
 from opspec.analysis.costs.flops import count_flops
-from opspec.analysis.costs.images import Count, count_addresses
-from opspec.analysis.costs.model import BlockCost, ByteTerm, OpCost
+from opspec.analysis.costs.images import count_addresses
+from opspec.analysis.costs.model import BlockCost, ByteTerm, FlopTerm, OpCost
 from opspec.analysis.lattice import Domain, Facts, Inexact, count_points
 from opspec.analysis.lattice.symbols import symbol, to_sympy
 from opspec.diagnostics import Diagnostic, Failure
@@ -50,9 +51,7 @@ def _cost(op: Op, fixed: tuple[tuple[str, str], ...]) -> OpCost:
                 help="state the order of the bounds with `require`, or split the domain into simpler statements",
             )
         ) from None
-    resolved = tuple(
-        replace(t, dtype=chosen[t.dtype].name) if t.dtype in chosen else t for t in flops
-    )
+    resolved = tuple(replace(t, dtype=chosen[t.dtype].name) if t.dtype in chosen else t for t in flops)
     return OpCost(
         op=op.name,
         symbols={d: symbol(d) for d in op.dims},
@@ -69,8 +68,8 @@ class _Blocks:
     def __init__(self, op: Op, facts: Facts, chosen: Mapping[str, DType]) -> None:
         self.op, self.facts, self.chosen = op, facts, chosen
 
-    def costs(self, boundary: Boundary, flops: tuple) -> tuple[BlockCost, ...]:  # type: ignore[type-arg]
-        crossed = crossing(self.op, boundary.kernels)
+    def costs(self, boundary: Boundary, flops: tuple[FlopTerm, ...]) -> tuple[BlockCost, ...]:
+        crossed = crossing(boundary.kernels)
         outputs = {d.name: d.output for k in boundary.kernels for d in k.body if d.output is not None}
         defines = {d.name: d for k in boundary.kernels for d in k.body}
         blocks: list[BlockCost] = []
@@ -116,7 +115,13 @@ class _Blocks:
         """Addresses of a stored value; a read of its whole domain touches exactly what was written."""
         extents = tuple(r.upper - r.lower for r in define.ranges)
         lowered = [
-            Access(a.name, tuple(e - r.lower for e, r in zip(a.at, define.ranges, strict=True)), a.domain, a.origin, a.clipped)
+            Access(
+                a.name,
+                tuple(e - r.lower for e, r in zip(a.at, define.ranges, strict=True)),
+                a.domain,
+                a.origin,
+                a.clipped,
+            )
             for a in accesses
         ]
         return count_addresses(lowered, extents, self.facts)
@@ -136,7 +141,13 @@ class _Blocks:
         return terms
 
     def _term(
-        self, kernel: Kernel, name: str, direction: str, counted: Count, dtype: Storage, accesses: list[Access]
+        self,
+        kernel: Kernel,
+        name: str,
+        direction: str,
+        counted: Count,
+        dtype: Storage,
+        accesses: list[Access],
     ) -> ByteTerm:
         return ByteTerm(
             kernel=kernel.name,
@@ -163,9 +174,7 @@ class _Blocks:
 def _through(access: Access, output: Output, define: Define) -> Access:
     """A read of an output's statement as a read of its tensor."""
     filled = dict(zip(define.indices, access.at, strict=True))
-    at = tuple(
-        e.substitute(lambda a: filled.get(a.name) if hasattr(a, "name") else None) for e in output.at
-    )
+    at = tuple(e.substitute(lambda a: filled.get(a.name) if hasattr(a, "name") else None) for e in output.at)
     return Access(output.tensor, at, access.domain, access.origin, access.clipped)
 
 

@@ -36,9 +36,7 @@ def contraction_of(value: Reduce, numbering: Numbering) -> Contraction | None:
     first, second = sorted(carrying, key=lambda k: (-len(nodes[k].args), k))[:2]
     if set(nodes[first].args) == set(nodes[second].args):
         return None
-    further = tuple(
-        bool(bound & set(n.args)) for k, n in enumerate(nodes) if k not in (first, second)
-    )
+    further = tuple(bool(bound & set(n.args)) for k, n in enumerate(nodes) if k not in (first, second))
     operands = tuple(_stored_in(factors[k][0], numbering) for k in (first, second))
     return Contraction(value.using or _common(*operands), further)
 
@@ -93,7 +91,7 @@ def _common(a: Storage | None, b: Storage | None) -> str:
     if wide:
         return wide[0].name
     kinds = {t.kind for t in narrow if isinstance(t, DType)}
-    return ("i8" if kinds == {"int"} else "bf16" if len(kinds) == 2 else "f8e4m3")
+    return "i8" if kinds == {"int"} else "bf16" if len(kinds) == 2 else "f8e4m3"
 
 
 def _narrow(dtype: Storage) -> bool:

@@ -98,7 +98,9 @@ class _Counter:
     def _reciprocal(self, b: Value, domain: Domain, define: Define) -> None:
         inner = self.numbering.number(b)
         if not (inner.fixed and not inner.args):
-            self._count(self.numbering.make(("unary", "reciprocal"), (inner,)), domain, define, "sfu", "reciprocal")
+            self._count(
+                self.numbering.make(("unary", "reciprocal"), (inner,)), domain, define, "sfu", "reciprocal"
+            )
 
     def _reduce(self, value: Reduce, node: Node, outer: Domain, define: Define) -> None:
         whole = outer.within(Domain.of(value.ranges, value.constraints))

@@ -95,11 +95,11 @@ class Numbering:
             case Read():
                 return self._read(value)
             case Unary(op=op, x=x):
-                return self._pure(value, ("unary", op), (x,))
+                return self._pure(("unary", op), (x,))
             case Binary(op=op, a=a, b=b):
-                return self._pure(value, ("binary", op), (a, b))
+                return self._pure(("binary", op), (a, b))
             case Compare(op=op, a=a, b=b):
-                return self._pure(value, ("compare", op), (a, b))
+                return self._pure(("compare", op), (a, b))
             case Select(condition=condition, a=a, b=b):
                 return self.make("select", map(self.number, (condition, a, b)))
             case Cast(to=to, mode=mode, x=x):
@@ -111,7 +111,7 @@ class Numbering:
             case Scan(monoid=monoid, index=along, reverse=reverse, body=body):
                 return self.make(("scan", monoid, reverse), (self.number(body),), (index(along),))
 
-    def _pure(self, value: Unary | Binary | Compare, kind: Hashable, operands: tuple[Value, ...]) -> Node:
+    def _pure(self, kind: Hashable, operands: tuple[Value, ...]) -> Node:
         children = tuple(map(self.number, operands))
         node = self.make(kind, children)
         integer = all(o.dtype.kind != "float" for o in operands)
@@ -142,7 +142,9 @@ class Numbering:
             names.update(dict.fromkeys(a for a in indices_in_order(integer) if a not in bound))
         free = tuple(names)
         using = value.using or ""
-        whole = self._intern(("reduce", value.monoid, using, len(free)), children, tuple(integers), (*free, *bound))
+        whole = self._intern(
+            ("reduce", value.monoid, using, len(free)), children, tuple(integers), (*free, *bound)
+        )
         return Node(whole.number, free)
 
 

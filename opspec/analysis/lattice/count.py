@@ -26,10 +26,7 @@ def count_points(domain: Domain, facts: Facts) -> sympy.Expr:
 
     Raises: Inexact where no closed form is known; never a guess.
     """
-    factors: list[sympy.Expr] = []
-    for c in domain.constraints:
-        if not c.free_indices() and not data_in(c):
-            factors.append(indicator(c, facts))
+    factors = [indicator(c, facts) for c in domain.constraints if not c.free_indices() and not data_in(c)]
     for names, constraints in components(domain):
         if any(data_in(c) for c in constraints):
             factors.append(moments.count_with_data(Domain(names, constraints), facts, count_points))

@@ -86,7 +86,7 @@ def bounds_of(
         if linear is None or name not in linear[0]:
             raise Inexact(f"`{c} >= 0` is not linear in the index `{name}`")
         k, rest = linear[0][name], linear[1]
-        if k.constant is not None and k.constant > 0 or k.constant is None and facts.positive(k):
+        if (k.constant is not None and k.constant > 0) or (k.constant is None and facts.positive(k)):
             lowers.append((k, rest))
         elif k.constant is not None or facts.positive(-k):
             uppers.append((-k, rest))
@@ -139,7 +139,7 @@ def _eliminate(name: str, touching: list[Int], others: list[Int], facts: Facts) 
                 continue
             if facts.proves(c, [*others, *found]):
                 continue
-            if a != ONE and b != ONE and not _dense(a, b, r, s, facts):
+            if ONE not in {a, b} and not _dense(a, b, r, s, facts):
                 raise Inexact(f"index `{name}` is bounded by multiples of itself on both sides")
             found.append(c)
     return found

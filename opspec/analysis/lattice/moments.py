@@ -7,7 +7,7 @@ no declared length counts its full domain.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import sympy
@@ -52,9 +52,9 @@ def count_with_data(domain: Domain, facts: Facts, count: Counter) -> sympy.Expr:
                 continue
             stand_in = Int.of(Dim(atom.tensor))
             rules[atom] = stand_in
-            known += [s.substitute(lambda a, v=stand_in: v if isinstance(a, Datum) else None) for s in slacks]
+            known += [s.substitute(_data_as({}, stand_in)) for s in slacks]
             lengths.append(_Length(atom.tensor, Int.of(atom).free_indices()))
-    constraints = [c.substitute(lambda a: rules.get(a) if isinstance(a, Datum) else None) for c in constraints]
+    constraints = [c.substitute(_data_as(rules, None)) for c in constraints]
     constraints = [c for c in constraints if not data_in(c)]
     base = frozenset().union(*(x.base for x in lengths)) if lengths else frozenset()
     outer = [c for c in constraints if c.free_indices() and c.free_indices() <= base]
@@ -65,6 +65,11 @@ def count_with_data(domain: Domain, facts: Facts, count: Counter) -> sympy.Expr:
     under = Domain(tuple(x for x in domain.indices if x not in base), tuple(simplify(inner)))
     each = count(under, facts.with_known(known))
     return _moments(each, over, lengths, facts, count)
+
+
+def _data_as(rules: Mapping[Datum, Int], other: Int | None) -> Callable[[Atom], Int | None]:
+    """A replacement of data by what stands for it."""
+    return lambda a: rules.get(a, other) if isinstance(a, Datum) else None
 
 
 def _segments(constraints: list[Int]) -> Iterator[tuple[Datum, Datum]]:
@@ -109,17 +114,17 @@ def _moments(
     polynomial = sympy.Poly(flat, *generators)
     total = sympy.Integer(0)
     for powers, coefficient in polynomial.terms():
-        coefficient = coefficient.xreplace(back)
+        factor = coefficient.xreplace(back)
         named = [(back.get(g, g), p) for g, p in zip(generators, powers, strict=True) if p]
         if not named:
-            total += coefficient * count(over, facts)
+            total += factor * count(over, facts)
             continue
         used = frozenset().union(*(marks[s].base for g, _ in named for s in g.free_symbols if s in marks))
         free = Domain(
             tuple(x for x in over.indices if x not in used),
             tuple(c for c in over.constraints if not c.free_indices() & used),
         )
-        total += coefficient * count(free, facts) * _moment(named, marks, facts)
+        total += factor * count(free, facts) * _moment(named, marks, facts)
     return total
 
 

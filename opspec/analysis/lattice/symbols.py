@@ -60,7 +60,9 @@ def smallest(*args: sympy.Expr) -> sympy.Expr:
     return _extreme(sympy.Min, min, args)
 
 
-def _extreme(kind: type[sympy.Expr], pick: Callable[..., sympy.Expr], args: tuple[sympy.Expr, ...]) -> sympy.Expr:
+def _extreme(
+    kind: type[sympy.Expr], pick: Callable[..., sympy.Expr], args: tuple[sympy.Expr, ...]
+) -> sympy.Expr:
     flat: dict[sympy.Expr, None] = {}
     for a in args:
         flat.update(dict.fromkeys(a.args if isinstance(a, kind) else (a,)))

@@ -85,7 +85,11 @@ class Answer:
         """The closed form in LaTeX."""
         if self.word:
             return rf"\text{{{self.word}}}"
-        names = {s: sympy.Symbol(rf"\mathrm{{{_latex(s.name)}}}") for s in self.form.free_symbols if len(s.name) > 1}
+        names = {
+            s: sympy.Symbol(rf"\mathrm{{{_latex(s.name)}}}")
+            for s in self.form.free_symbols
+            if len(s.name) > 1
+        }
         return str(sympy.latex(self.form.xreplace(names)))
 
 
@@ -107,7 +111,9 @@ def show(value: float, unit: str) -> str:
         return _scaled(value, ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (0.0, "ns")), 1e-9)
     if unit in ("FLOP", "FLOP/s", "B/s"):
         text = _si(value, unit)
-        return f"{value} FLOP ({text})" if unit == "FLOP" and isinstance(value, int) and value >= 1000 else text
+        return (
+            f"{value} FLOP ({text})" if unit == "FLOP" and isinstance(value, int) and value >= 1000 else text
+        )
     number = f"{value}" if isinstance(value, int) else f"{value:.6g}"
     return f"{number} {unit}".rstrip()
 
@@ -126,7 +132,7 @@ def _si(value: float, unit: str) -> str:
     for size, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
             return f"{value / size:.6g} {prefix}{unit}"
-    return f"{value:.6g} {unit}" if isinstance(value, float) else f"{value} {unit}"
+    return f"{value:.6g} {unit}"
 
 
 def _scaled(value: float, steps: tuple[tuple[float, str], ...], smallest: float) -> str:

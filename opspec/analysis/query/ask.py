@@ -115,7 +115,7 @@ def _check_settings(settings: Mapping[str, int], context: Context) -> None:
     for name, value in settings.items():
         if name not in known:
             raise unknown(name, known, None, "dim")
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        if value < 0:
             raise refuse(NO_ANSWER, f"`{name}` needs an integer that is not negative", None)
 
 
@@ -130,13 +130,20 @@ def _env(context: Context, dims: tuple[tuple[str, int], ...], settings: Mapping[
             old, new = found
             number = evaluate(new, {**env, name: value})
             if not number.is_Integer:
-                raise refuse(NO_ANSWER, f"`{name}` = {value} needs {', '.join(unbound(number)) or 'whole extents'}", None)
+                raise refuse(
+                    NO_ANSWER,
+                    f"`{name}` = {value} needs {', '.join(unbound(number)) or 'whole extents'}",
+                    None,
+                )
             env[old.name] = int(number)
     return env
 
 
 def _over_cases(
-    asked: Asked, context: Context, cases: tuple[tuple[float, tuple[tuple[str, int], ...]], ...], settings: Mapping[str, int]
+    asked: Asked,
+    context: Context,
+    cases: tuple[tuple[float, tuple[tuple[str, int], ...]], ...],
+    settings: Mapping[str, int],
 ) -> tuple[Quantity, Quantity, int | float | None]:
     """(closed form, answer, number) over the shapes of a workload.
 
@@ -152,7 +159,9 @@ def _over_cases(
         filled = found.fill(form)
         return form, filled, number(filled.value)
     weights = [Fraction(w).limit_denominator(10**9) for w, _ in cases]
-    mean = _Mean(context, envs[0], tuple(envs), tuple(sympy.Rational(w.numerator, w.denominator) for w in weights))
+    mean = _Mean(
+        context, envs[0], tuple(envs), tuple(sympy.Rational(w.numerator, w.denominator) for w in weights)
+    )
     filled = mean.form(asked)
     notes = (f"weighted over {len(envs)} shapes",)
     filled = replace(filled, notes=(*filled.notes, *notes))
@@ -212,7 +221,10 @@ def _is_bound(asked: Asked) -> bool:
 
 
 def _why(
-    asked: Asked, context: Context, cases: tuple[tuple[float, tuple[tuple[str, int], ...]], ...], settings: Mapping[str, int]
+    asked: Asked,
+    context: Context,
+    cases: tuple[tuple[float, tuple[tuple[str, int], ...]], ...],
+    settings: Mapping[str, int],
 ) -> tuple[Why, ...]:
     """The terms of every cost that the question names: operations by statement, bytes by block and tensor."""
     names = {n.text.partition(".")[0] for n in _names(asked)}
@@ -222,7 +234,9 @@ def _why(
     def line(what: str, form: sympy.Expr, unit: Unit | str, note: str = "") -> None:
         form = tidy(form)
         value = number(evaluate(form, env))
-        found.append(Why(what=what, form=python_form(form, str(unit)), value=value, unit=str(unit), note=note))
+        found.append(
+            Why(what=what, form=python_form(form, str(unit)), value=value, unit=str(unit), note=note)
+        )
 
     if names & {"flops", "ai", "time", "bound", "attainable"}:
         for t in merged(context.costs.flops):

@@ -65,7 +65,10 @@ def unknown(name: str, known: list[str], span: Span | None, what: str = "name") 
     near = get_close_matches(name, known, n=1)
     hint = f"did you mean `{near[0]}`? " if near else ""
     return refuse(
-        UNKNOWN_NAME, f"there is no {what} `{name}`", span, f"{hint}known: {', '.join(f'`{k}`' for k in known)}"
+        UNKNOWN_NAME,
+        f"there is no {what} `{name}`",
+        span,
+        f"{hint}known: {', '.join(f'`{k}`' for k in known)}",
     )
 
 

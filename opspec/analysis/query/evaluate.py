@@ -118,7 +118,9 @@ class Evaluator:
                 return Quantity(a.value * b.value, a.unit.times(b.unit), notes=notes)
             case "div":
                 if b.value == 0:
-                    raise refuse(NO_ANSWER, "division by zero", asked.span, "the divisor is zero for every shape")
+                    raise refuse(
+                        NO_ANSWER, "division by zero", asked.span, "the divisor is zero for every shape"
+                    )
                 return Quantity(a.value / b.value, a.unit.times(b.unit, -1), notes=notes)
             case _:
                 return self._power(a, b, asked.span, notes)
@@ -141,8 +143,14 @@ class Evaluator:
         a, b = (self.value(x) for x in asked.operands)
         if a.word or b.word:
             if asked.op not in ("==", "!=") or not (a.word and b.word):
-                raise refuse(BAD_UNITS, "a resource compares only with `==` and `!=`, and only with a resource", asked.span)
-            return word("true" if (a.word == b.word) == (asked.op == "==") else "false", f"the left side is {a.word}")
+                raise refuse(
+                    BAD_UNITS,
+                    "a resource compares only with `==` and `!=`, and only with a resource",
+                    asked.span,
+                )
+            return word(
+                "true" if (a.word == b.word) == (asked.op == "==") else "false", f"the left side is {a.word}"
+            )
         shared_unit(a, b, "compare", asked.span)
         difference = tidy(a.value - b.value)
         if unbound(difference):
@@ -167,7 +175,9 @@ class Evaluator:
         if left or unbound(percent.value):
             raise refuse(NO_ANSWER, f"the comparison depends on {', '.join(left)}", span)
         holds = sympy.Abs(a.value - b.value) <= sympy.Abs(b.value) * percent.value / 100
-        return word("true" if holds == sympy.true else "false", f"the left side is {_number(a.value)}{_suffix(a)}")
+        return word(
+            "true" if holds == sympy.true else "false", f"the left side is {_number(a.value)}{_suffix(a)}"
+        )
 
     def _at(self, asked: At) -> Quantity:
         env: dict[str, int] = {}

@@ -72,7 +72,9 @@ def _flops(name: Name, rest: str, context: Context) -> Quantity:
     if unit:
         chosen = [t for t in terms if t.unit == unit and op in ("", t.op)]
         full = f"flops.{rest}"
-        if unit not in ("tensor", "vector", "sfu") or (op and not any(full == k for k in known_names(context))):
+        if unit not in ("tensor", "vector", "sfu") or (
+            op and not any(full == k for k in known_names(context))
+        ):
             raise unknown(full, [k for k in known_names(context) if k.startswith("flops")], name.span)
         terms = chosen
     return Quantity(add(t.count for t in terms), FLOP)
@@ -85,9 +87,7 @@ def _bytes(name: Name, rest: str, context: Context) -> Quantity:
     if name.selector:
         terms = _selected(name, context)[1]
     terms = [t for t in terms if rest in ("", t.direction)]
-    notes = tuple(
-        f"`{t.tensor}` is an upper bound: {t.why}" for t in terms if t.bound == "upper"
-    )
+    notes = tuple(f"`{t.tensor}` is an upper bound: {t.why}" for t in terms if t.bound == "upper")
     return Quantity(add(t.count for t in terms), BYTE, notes=tuple(dict.fromkeys(notes)))
 
 
@@ -112,7 +112,12 @@ def _selected(name: Name, context: Context) -> tuple[list, list]:  # type: ignor
     if is_kernel:
         return list(kernels[wanted].flops), list(kernels[wanted].bytes)
     if not is_value:
-        raise unknown(wanted, list(dict.fromkeys([*kernels, *tensors, *origins])), name.span, "kernel, tensor or statement")
+        raise unknown(
+            wanted,
+            list(dict.fromkeys([*kernels, *tensors, *origins])),
+            name.span,
+            "kernel, tensor or statement",
+        )
     flops = [t for t in context.costs.flops if t.origin == wanted]
     every = context.costs.byte_terms(context.boundary)
     named = [t for t in every if t.tensor == wanted]
@@ -145,7 +150,11 @@ def _with_machine(name: Name, context: Context) -> Quantity:
     match name.text:
         case "time":
             blocks = block_times(costs, machine, boundary, traffic=context.traffic)
-            notes = (f"asserted in {machine.name}: launch latency",) if _asserted(machine.sources, "launch.plain") else ()
+            notes = (
+                (f"asserted in {machine.name}: launch latency",)
+                if _asserted(machine.sources, "launch.plain")
+                else ()
+            )
             return Quantity(total_time(blocks), SECOND, notes=notes)
         case "attainable":
             return Quantity(attainable(costs, machine, boundary), FLOP.times(SECOND, -1))
@@ -156,7 +165,11 @@ def _with_machine(name: Name, context: Context) -> Quantity:
             if name.text == "ridge" and dtype is None:
                 raise refuse(NO_ANSWER, "the op has no contraction, so it has no matrix ridge", name.span)
             peak = exact(found[1] if found else machine.vector)
-            notes = (f"vector unit: {machine.name} has no matrix unit for {dtype}",) if dtype and not found else ()
+            notes = (
+                (f"vector unit: {machine.name} has no matrix unit for {dtype}",)
+                if dtype and not found
+                else ()
+            )
             if name.text == "peak":
                 return Quantity(peak, FLOP.times(SECOND, -1), notes=notes)
             return Quantity(peak / exact(machine.bandwidth), FLOP.times(BYTE, -1), notes=notes)

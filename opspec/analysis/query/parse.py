@@ -102,14 +102,16 @@ def parse(text: str, *, within: Span | None = None) -> Asked:
 
     Raises: Failure if it can't be read.
     """
-    base = within if within is not None and within.text == text else Span(Source("<query>", text), 0, len(text))
+    base = (
+        within if within is not None and within.text == text else Span(Source("<query>", text), 0, len(text))
+    )
     if len(text) > _LONGEST or _depth(text) > _DEEPEST:
         raise Failure(_fault("the query is too long or too deeply nested", base))
     try:
         tree = _parser().parse(text)
         result: Asked = _Builder(base).transform(tree)
     except UnexpectedCharacters as e:
-        raise Failure(_fault(f"`{e.char}` does not belong in a query", _at(base, e.pos_in_stream, 1))) from None
+        raise Failure(_fault(f"`{e.char}` does not belong in a query", _at(base, _offset(e), 1))) from None
     except UnexpectedToken as e:
         raise Failure(_unexpected(e, base)) from None
     except UnexpectedInput:
@@ -122,6 +124,11 @@ def parse(text: str, *, within: Span | None = None) -> Asked:
 @lru_cache(maxsize=1)
 def _parser() -> Lark:
     return Lark(grammar("query.lark"), parser="lalr", propagate_positions=True, maybe_placeholders=False)
+
+
+def _offset(error: UnexpectedInput) -> int:
+    """Where the parser stopped."""
+    return int(error.pos_in_stream or 0)  # type: ignore[redundant-expr]
 
 
 def _depth(text: str) -> int:
@@ -148,7 +155,9 @@ def _at(base: Span, offset: int, size: int) -> Span:
 
 
 def _fault(message: str, span: Span) -> Diagnostic:
-    return Diagnostic(code=BAD_QUERY, message=message, span=span, help="a query looks like `ai.tensor at (T = 8192)`")
+    return Diagnostic(
+        code=BAD_QUERY, message=message, span=span, help="a query looks like `ai.tensor at (T = 8192)`"
+    )
 
 
 class _Builder(Transformer[Token, Any]):
@@ -164,7 +173,9 @@ class _Builder(Transformer[Token, Any]):
     @v_args(meta=True)
     def number(self, meta: Meta, parts: list[Token]) -> Number:
         """A literal."""
-        return Number(str(parts[0]).replace("_", ""), str(parts[1]) if len(parts) > 1 else "", self._span(meta))
+        return Number(
+            str(parts[0]).replace("_", ""), str(parts[1]) if len(parts) > 1 else "", self._span(meta)
+        )
 
     @v_args(meta=True)
     def name(self, meta: Meta, parts: list[Any]) -> Name:
@@ -184,7 +195,7 @@ class _Builder(Transformer[Token, Any]):
     @v_args(meta=True)
     def close(self, meta: Meta, parts: list[Any]) -> Close:
         """Equal within a percentage."""
-        return Close(*parts, self._span(meta))
+        return Close(parts[0], parts[1], parts[2], self._span(meta))
 
     @v_args(meta=True)
     def on(self, meta: Meta, parts: list[Any]) -> On:

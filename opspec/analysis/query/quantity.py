@@ -63,7 +63,9 @@ def _simple(text: str) -> tuple[sympy.Rational, Unit]:
         return sympy.Rational(10) ** _TIMES[text], SECOND
     stem = "FLOP" if text.endswith("FLOP") else "B"
     prefix = text.removesuffix(stem)
-    scale = sympy.Rational(2) ** _BINARY[prefix] if prefix in _BINARY else sympy.Rational(10) ** _SCALES[prefix]
+    scale = (
+        sympy.Rational(2) ** _BINARY[prefix] if prefix in _BINARY else sympy.Rational(10) ** _SCALES[prefix]
+    )
     return scale, FLOP if stem == "FLOP" else BYTE
 
 

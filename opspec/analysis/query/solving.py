@@ -65,9 +65,15 @@ def _settle(form: sympy.Expr, x: sympy.Symbol) -> sympy.Expr:
                 best = other if grows or kind is sympy.Min else best
         return best
 
-    form = form.replace(lambda e: isinstance(e, sympy.Max) and e.has(x), lambda e: extreme(*e.args, kind=sympy.Max))
-    form = form.replace(lambda e: isinstance(e, sympy.Min) and e.has(x), lambda e: extreme(*e.args, kind=sympy.Min))
-    return form.replace(lambda e: isinstance(e, sympy.floor | sympy.ceiling) and e.has(x), lambda e: e.args[0])
+    form = form.replace(
+        lambda e: isinstance(e, sympy.Max) and e.has(x), lambda e: extreme(*e.args, kind=sympy.Max)
+    )
+    form = form.replace(
+        lambda e: isinstance(e, sympy.Min) and e.has(x), lambda e: extreme(*e.args, kind=sympy.Min)
+    )
+    return form.replace(
+        lambda e: isinstance(e, sympy.floor | sympy.ceiling) and e.has(x), lambda e: e.args[0]
+    )
 
 
 def _at_infinity(form: sympy.Expr, x: sympy.Symbol) -> sympy.Expr:
@@ -124,14 +130,18 @@ def solve_for(left: sympy.Expr, right: sympy.Expr, x: sympy.Symbol, integer: boo
     if numerator == 0:
         return Solution(numerator, "always", ("the two sides are equal for every value",))
     if not numerator.has(x):
-        reason = f"never, because {x.name} cancels" if left.has(x) or right.has(x) else f"never: neither side depends on {x.name}"
+        reason = (
+            f"never, because {x.name} cancels"
+            if left.has(x) or right.has(x)
+            else f"never: neither side depends on {x.name}"
+        )
         held = _holds(left, right)
         return Solution(numerator, "never", (reason, *([held] if held else [])))
     poly = sympy.Poly(numerator, x)
     if poly.degree() > _HIGHEST_DEGREE:
         if unbound(numerator - x) and set(unbound(numerator)) != {x.name}:
             raise Unsolved(f"the equation has degree {poly.degree()} in {x.name}")
-        roots = [r for r in sympy.Poly(numerator, x).nroots() if abs(sympy.im(r)) < 1e-12]  # noqa: PLR2004
+        roots = [r for r in sympy.Poly(numerator, x).nroots() if abs(sympy.im(r)) < 1e-12]
     elif poly.degree() == 1:
         a, b = poly.all_coeffs()
         roots = [sympy.cancel(-b / a)]
@@ -148,21 +158,29 @@ def _admissible(
         good = sorted((r for r in numbers if r.is_real and r > 0), key=float)
         if not good:
             held = _holds(left.xreplace({x: sympy.Integer(1)}), right.xreplace({x: sympy.Integer(1)}))
-            return Solution(sympy.Integer(0), "never", (f"never: no positive {x.name} solves it", *([held] if held else [])))
-        notes = () if not integer else (f"first integer: {x.name} = {sympy.ceiling(good[0])}",)
-        return Solution(good[0], "", notes)
+            return Solution(
+                sympy.Integer(0),
+                "never",
+                (f"never: no positive {x.name} solves it", *([held] if held else [])),
+            )
+        first = (f"first integer: {x.name} = {sympy.ceiling(good[0])}",) if integer else ()
+        return Solution(good[0], "", first)
     chosen = roots[-1] if len(roots) > 1 else roots[0]
     for r in roots:
         if _sign(r) > 0:
             chosen = r
     notes: list[str] = []
     if _sign(chosen) < 0:
-        return Solution(chosen, "never", (f"never: it would need {x.name} = {sympy.factor(chosen)}, which is negative",))
+        return Solution(
+            chosen, "never", (f"never: it would need {x.name} = {sympy.factor(chosen)}, which is negative",)
+        )
     if _sign(chosen) == 0:
         numerator, denominator = sympy.fraction(sympy.factor(chosen))
         factors = [f for part in (numerator, denominator) for f in sympy.Mul.make_args(part) if _sign(f) == 0]
         if len(factors) == 1:
-            rest = chosen / factors[0] if factors[0] in sympy.Mul.make_args(numerator) else chosen * factors[0]
+            rest = (
+                chosen / factors[0] if factors[0] in sympy.Mul.make_args(numerator) else chosen * factors[0]
+            )
             wanted = factors[0] if _sign(sympy.cancel(rest)) >= 0 else -factors[0]
             notes.append(f"exists only where {_greater(wanted)}")
         else:
@@ -211,4 +229,6 @@ def _scan(left: sympy.Expr, right: sympy.Expr, x: sympy.Symbol) -> Solution:
             low = middle
         else:
             high = middle
-    return Solution(sympy.Integer(high), "", (f"first integer at which the sides meet or cross: {x.name} = {high}",))
+    return Solution(
+        sympy.Integer(high), "", (f"first integer at which the sides meet or cross: {x.name} = {high}",)
+    )
