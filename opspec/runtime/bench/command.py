@@ -166,7 +166,7 @@ class Session:
 
         from opspec.runtime.bench.measure import measure_case
 
-        roofs = self.bench.measure_roofs(roof_dtypes(self.driver, chosen))
+        roofs = self.bench.measure_roofs(roof_dtypes(self.driver, chosen, quick=self.options.quick))
         self.document["roofs"] = roofs
         self.keep()
         bench = dataclasses.replace(self.bench.bench, roofs=roofs)
@@ -219,10 +219,11 @@ def ending_as_interrupt() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def roof_dtypes(driver: Driver, chosen: Sequence[Case]) -> list[str]:
-    """Types whose matrix rate is measured: bf16 as the common yardstick, and those of the contractions."""
+def roof_dtypes(driver: Driver, chosen: Sequence[Case], *, quick: bool) -> list[str]:
+    """Types whose matrix rate is measured: all, or when in a hurry bf16 and those of the contractions."""
     own = [case.dtype(driver.contraction) for case in chosen] if driver.contraction else []
-    return list(dict.fromkeys(["bf16", *own]))
+    usual = ["bf16"] if quick else ["bf16", "f16", "f8e4m3", "tf32", "f32", "i8"]
+    return list(dict.fromkeys([*usual, *own]))
 
 
 def open_cuda(

@@ -13,6 +13,8 @@ import jsonschema
 import pytest
 
 from opspec.runtime import bench
+from opspec.runtime.bench.command import roof_dtypes
+from opspec.runtime.bench.model import cases
 from opspec.runtime.bench.peers import known_peers
 from opspec.runtime.bench.result import SCHEMA_FILE
 from opspec.runtime.bench.statistics import Policy
@@ -450,6 +452,13 @@ def test_the_machine_is_found_by_the_name_of_the_card(tmp_path):
 def test_the_reference_itself_is_a_peer_eager_and_compiled():
     names = [item.name for item in known_peers(driver(), autotune=True)]
     assert names == ["torch eager", "torch.compile", "torch.compile max-autotune"]
+
+
+def test_matrix_rates_of_all_types_are_roofs_unless_in_a_hurry():
+    made = driver(contraction="X")
+    shapes = cases(made, "small", {}, {"X": "f32"})
+    assert roof_dtypes(made, shapes, quick=False) == ["bf16", "f16", "f8e4m3", "tf32", "f32", "i8"]
+    assert roof_dtypes(made, shapes, quick=True) == ["bf16", "f32"]
 
 
 def test_importing_the_library_brings_in_neither_torch_nor_triton():
