@@ -178,8 +178,11 @@ class Builder:
                 return s.RequireDecl(conditions=self.exprs(node), span=self.span(node))
             case "assume":
                 return s.AssumeDecl(conditions=self.exprs(node), span=self.span(node))
-            case "binding":
-                return self.binding(node)
+            case "let_statement":
+                found = self.statement(_nodes(node)[0])
+                if found.at or found.storage is not None or found.conditions:
+                    return found
+                return s.Binding(name=found.name, value=found.value, span=self.span(node))
             case "dtype_decl":
                 return self.dtype_decl(node)
             case "kernel":

@@ -23,7 +23,7 @@ MAX_INLINING = 40
 def call(expr: s.Call, draft: Draft, env: Env) -> Value:
     """The value of any call."""
     scope, name = draft.scope, expr.name.text
-    function = scope.functions.get(name)
+    function = (scope.library if draft.in_library else scope.functions).get(name)
     if expr.mode is not None or t.storage(name, scope) is not None:
         return _cast(expr, draft, env)
     if expr.using is not None and name not in ("sum", *SCANS):
@@ -184,6 +184,7 @@ def _inline(expr: s.Call, function: s.Function, draft: Draft, env: Env) -> Value
             else draft.temp(param.text, argument, argument.span or expr.span)
         )
     inside = Env(local, None, closed=True, parameters=frozenset(p.text for p in function.indices))
+    outside, draft.in_library = draft.in_library, scope.library.get(name) is function
     draft.inlined += 1
     try:
         for binding in function.bindings:
@@ -196,6 +197,7 @@ def _inline(expr: s.Call, function: s.Function, draft: Draft, env: Env) -> Value
         return lower(function.value, draft, inside)
     finally:
         draft.inlined -= 1
+        draft.in_library = outside
 
 
 def _restricted(

@@ -39,6 +39,7 @@ class Draft:
     context: tuple[Int, ...] = ()
     root: s.Expr | None = None
     labels: dict[int, str] = field(default_factory=dict)
+    in_library: bool = False
     depth: int = 0
     inlined: int = 0
 

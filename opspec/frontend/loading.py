@@ -180,12 +180,13 @@ class _Loader:
 def _check(source: Source, path: Path | None) -> Checked:
     loader = _Loader()
     base, functions = prelude()
-    loader.functions.update((f.name.text, f) for f in functions)
+    library = {f.name.text: f for f in functions}
+    loader.functions.update(library)
     doc = loader.read(source, path, ())
-    for function in loader.functions.values():
-        if function.span.source is not base:
-            check_parameters(function, loader.report)
-    check_recursion(loader.functions, loader.report)
+    own = {name: f for name, f in loader.functions.items() if f.span.source is not base}
+    for function in own.values():
+        check_parameters(function, loader.report)
+    check_recursion(own, loader.report)
     ops: dict[str, Op | None] = {}
     places: dict[str, Span] = {}
     wanted = loader.wanted()
@@ -198,7 +199,7 @@ def _check(source: Source, path: Path | None) -> Checked:
             loader.report.append(names.duplicate(node.name.span, name, places[name]))
             continue
         places[name] = node.name.span
-        ops[name] = operator(node, loader.functions, dtypes, loader.report)
+        ops[name] = operator(node, loader.functions, library, dtypes, loader.report)
     for boundary in loader.boundaries:
         if boundary.op.text not in wanted:
             continue

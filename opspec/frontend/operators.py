@@ -20,12 +20,13 @@ from opspec.ir.program import Assume, Boundary, Define, Kernel, Op, Require
 def operator(
     node: s.OpDecl,
     functions: Mapping[str, s.Function],
+    library: Mapping[str, s.Function],
     dtypes: Mapping[str, DTypeParam],
     report: list[Diagnostic],
 ) -> Op | None:
     """The checked op; None if anything in it was refused (all of it is reported)."""
     before = len(report)
-    scope = OpScope(node.name.text, report, functions)
+    scope = OpScope(node.name.text, report, functions, library)
     scope.dtypes.update(dtypes)
     for item in node.items:
         if isinstance(item, s.DtypeDecl):

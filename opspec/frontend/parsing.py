@@ -163,6 +163,10 @@ def _advice(token: Token, previous: Token | None, accepted: set[str]) -> str:
         return f"`{token}` is no word of this language; a choice is `where(condition, a, b)`"
     if token.type == "NAME" and str(previous) in ("if", "while", "return", "def", "lambda"):
         return f"`{previous}` is no word of this language; a choice is `where(condition, a, b)`"
+    if token.type == "NAME" and previous.type == "NAME" and "EQUAL" in accepted:
+        close = nearest(str(previous), ("kernel", "require", "assume", "let", "dtype", "schedule"))
+        if close:
+            return close
     if (
         token.type in ("NAME", "NUMBER")
         and previous.type in ("NAME", "NUMBER", "RPAR", "RSQB")

@@ -121,6 +121,7 @@ class OpScope:
     name: str
     report: list[Diagnostic]
     functions: Mapping[str, s.Function]
+    library: Mapping[str, s.Function] = field(default_factory=dict)
     dims: dict[str, Span] = field(default_factory=dict)
     derived: dict[str, Int] = field(default_factory=dict)
     dtypes: dict[str, Storage] = field(default_factory=dict)

@@ -160,6 +160,12 @@ def test_a_function_of_the_prelude_may_be_replaced():
     assert "1.0" in str(op.defines[0].value)
 
 
+def test_the_prelude_keeps_to_its_own_functions():
+    own = "fn square(x) = exp(x)\nfn relu(x) = x\n"
+    spec = "op f[N](x: f32[N]) -> y: f32[N] { kernel k { y[i] = norm[i](x[i]) * x[i] } }\n"
+    assert load_text(own + spec).ops == load_text(spec).ops
+
+
 def test_the_prelude_is_sound():
     source, functions = prelude()
     assert len(functions) > 10
