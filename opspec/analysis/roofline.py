@@ -103,7 +103,10 @@ def bound_of(blocks: tuple[BlockTime, ...], env: Mapping[str, int]) -> Resource 
         longest: Resource = max(work, key=lambda k: numbers[k])
         for resource in (longest, *_LAUNCH):
             shares[resource] = shares.get(resource, sympy.Integer(0)) + numbers[resource]
-    return max(shares, key=lambda k: shares[k]) if shares else None
+    if not shares:
+        return None
+    most: Resource = max(list(shares), key=lambda k: shares[k])
+    return most
 
 
 def contraction_dtype(costs: OpCost) -> str | None:

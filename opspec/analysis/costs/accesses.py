@@ -14,6 +14,7 @@ from opspec.ir.values import (
     Compare,
     CompareOp,
     Extent,
+    Literal,
     Read,
     Reduce,
     Select,
@@ -93,17 +94,36 @@ def _about(constraint: Int, atom: Datum, free: frozenset[str]) -> bool:
 def _cases(condition: Value, holds: bool) -> list[list[Int]]:
     """The condition (or its negation) as alternatives of constraints; ``[[]]`` where it is on data."""
     match condition:
-        case Compare(op=op, a=Extent(value=a), b=Extent(value=b)) if not (a.tensors() | b.tensors()):
-            return _comparison(op if holds else _NEGATED[op], a - b)
+        case Compare(op=op, a=a, b=b):
+            left, right = _integer(a), _integer(b)
+            if left is None or right is None:
+                return [[]]
+            return _comparison(op if holds else _NEGATED[op], left - right)
         case Unary(op="not", x=x):
             return _cases(x, not holds)
         case Binary(op="and" | "or" as op, a=a, b=b):
-            left, right = _cases(a, holds), _cases(b, holds)
+            these, those = _cases(a, holds), _cases(b, holds)
             if (op == "and") == holds:
-                return [[*p, *q] for p in left for q in right]
-            return [[]] if [] in left or [] in right else [*left, *right]
+                return [[*p, *q] for p in these for q in those]
+            return [[]] if [] in these or [] in those else [*these, *those]
         case _:
             return [[]]
+
+
+def _integer(value: Value) -> Int | None:
+    """The value as an integer of dims and indices; None if it depends on data or is no integer."""
+    match value:
+        case Extent(value=v):
+            return None if v.tensors() else v
+        case Literal(value=v, dtype=dtype) if dtype.kind == "int":
+            return Int.of(int(v))
+        case Binary(op="add" | "sub" | "mul" as op, a=a, b=b) if value.dtype.kind == "int":
+            left, right = _integer(a), _integer(b)
+            if left is None or right is None:
+                return None
+            return left + right if op == "add" else left - right if op == "sub" else left * right
+        case _:
+            return None
 
 
 _NEGATED: dict[CompareOp, CompareOp] = {
