@@ -24,7 +24,9 @@ def elements(text: str, boundary: str = "") -> dict[tuple[str, str, str], str]:
     return {(t.kernel, t.tensor, t.direction): str(t.elements) for t in cost(op(text)).byte_terms(boundary)}
 
 
-def kernel(body: str, signature: str = "x: f32[M, N]", result: str = "y: f32[M, N]", dims: str = "M, N") -> str:
+def kernel(
+    body: str, signature: str = "x: f32[M, N]", result: str = "y: f32[M, N]", dims: str = "M, N"
+) -> str:
     return f"op t[{dims}]({signature}) -> {result} {{ kernel k {{\n{body}\n}} }}"
 
 
@@ -129,8 +131,12 @@ def test_halves_add_up_to_the_whole():
 
 
 def test_padded_taps_cost_flops_and_no_bytes():
-    text = kernel("y[i] = sum[r | r < 3](x[i + r - 1] else 0 * w[r])", "x: f32[N], w: f32[3]", "y: f32[N]", "N")
-    assert flops(text) == {"vector.mul": "3*N", "vector.sum": "3*N"} or flops(text) == {"tensor.contraction": "6*N"}
+    text = kernel(
+        "y[i] = sum[r | r < 3](x[i + r - 1] else 0 * w[r])", "x: f32[N], w: f32[3]", "y: f32[N]", "N"
+    )
+    assert flops(text) == {"vector.mul": "3*N", "vector.sum": "3*N"} or flops(text) == {
+        "tensor.contraction": "6*N"
+    }
     assert elements(text)["k", "x", "read"] == "N"
 
 

@@ -17,7 +17,11 @@ def value(answer):
 
 def test_decode_flops_and_bytes(ask):
     at = {"workload": "decode_8k"}
-    assert value(ask("decode", "flops.tensor[s]", **at)) == value(ask("decode", "flops.tensor[o]", **at)) == 536_870_912
+    assert (
+        value(ask("decode", "flops.tensor[s]", **at))
+        == value(ask("decode", "flops.tensor[o]", **at))
+        == 536_870_912
+    )
     assert value(ask("decode", "flops.tensor", **at)) == 1_073_741_824
     assert value(ask("decode", "bytes[k] + bytes[v]", **at)) == 2**30
     assert value(ask("decode", "bytes[q] + bytes[o]", **at)) == 131_072
@@ -47,10 +51,14 @@ def test_group_size_that_makes_decode_compute_bound(ask):
     at = {"settings": {"T": 8192}}
     assert value(ask("decode", "solve(ai.tensor == 295.4, G)", **at)) == pytest.approx(306.4, abs=0.1)
     assert ask("decode", "solve(ai.tensor == 295.4, G)", **at).notes == ("first integer: G = 307",)
-    assert value(ask("decode", "solve(ai.tensor == ridge on h200, G)", **at)) == pytest.approx(211.45, abs=0.05)
+    assert value(ask("decode", "solve(ai.tensor == ridge on h200, G)", **at)) == pytest.approx(
+        211.45, abs=0.05
+    )
     f8 = {"op": "decode_f8", **at}
     assert value(ask("decode", "solve(ai.tensor == 295.4, G)", **f8)) == pytest.approx(153.2, abs=0.05)
-    assert value(ask("decode", "solve(ai.tensor == ridge on h200, G)", **f8)) == pytest.approx(105.7, abs=0.05)
+    assert value(ask("decode", "solve(ai.tensor == ridge on h200, G)", **f8)) == pytest.approx(
+        105.7, abs=0.05
+    )
 
 
 def test_group_size_for_a_context_shorter_than_the_ridge_is_never(ask):
@@ -62,13 +70,17 @@ def test_decode_limit_and_sensitivity(ask):
     assert ask("decode", "limit(ai.tensor, T -> oo)").symbolic == "Hq / Hkv"
     slope = ask("decode", "diff(ai.tensor, T)")
     G = Fraction(8)
-    at = {s: v for s in slope.form.free_symbols for n, v in (("Hq", 32), ("Hkv", 4), ("T", 100)) if s.name == n}
+    at = {
+        s: v for s in slope.form.free_symbols for n, v in (("Hq", 32), ("Hkv", 4), ("T", 100)) if s.name == n
+    }
     assert slope.form.subs(at) == sympy.Rational(G.numerator**2, (G.numerator + 100) ** 2)
 
 
 def test_decode_floor_at_a_given_bandwidth(ask):
     at = {"workload": "decode_8k"}
-    assert value(ask("decode", "(bytes[k] + bytes[v]) / 2.5 TB/s", **at)) == pytest.approx(0.42950e-3, abs=5e-9)
+    assert value(ask("decode", "(bytes[k] + bytes[v]) / 2.5 TB/s", **at)) == pytest.approx(
+        0.42950e-3, abs=5e-9
+    )
     assert value(ask("decode", "bytes / 2.5 TB/s", **at)) == pytest.approx(0.42955e-3, abs=5e-9)
     assert value(ask("decode", "(bytes[k] + bytes[v]) / 0.55 ms", **at)) == pytest.approx(1.9523e12, rel=1e-4)
 
@@ -83,7 +95,9 @@ def test_latent_block_flops(ask):
     at = {"workload": "video"}
     spec = "latent_block"
     attention = value(ask(spec, "flops.tensor[s] + flops.tensor[o]", **at))
-    projections = value(ask(spec, "flops.tensor[q] + flops.tensor[k] + flops.tensor[v] + flops.tensor[y]", **at))
+    projections = value(
+        ask(spec, "flops.tensor[q] + flops.tensor[k] + flops.tensor[v] + flops.tensor[y]", **at)
+    )
     assert attention == projections == 274_877_906_944
     assert value(ask(spec, "flops.tensor", **at)) == 549_755_813_888
     crossing = ask(
@@ -129,9 +143,13 @@ def test_tensor_time_beside_exponential_time(op_of, machine: str, ratio: float):
     from opspec.analysis.roofline import exact
 
     found = load(machine)
-    attend = next(b for b in cost(op_of("latent_block", "latent_block")).boundaries["three"] if b.name == "attend")
+    attend = next(
+        b for b in cost(op_of("latent_block", "latent_block")).boundaries["three"] if b.name == "attend"
+    )
     env = {"B": 16, "L": 2048, "H": 16, "D": 64}
-    tensor = sum(evaluate(t.count, env) for t in attend.flops if t.unit == "tensor") / exact(found.tensor["bf16"])
+    tensor = sum(evaluate(t.count, env) for t in attend.flops if t.unit == "tensor") / exact(
+        found.tensor["bf16"]
+    )
     exp = sum(evaluate(t.count, env) for t in attend.flops if t.op == "exp") / exact(found.sfu)
     assert float(tensor / exp) == pytest.approx(ratio, rel=3e-3)
 
@@ -142,7 +160,9 @@ def test_bound_can_be_the_exponentials(ask):
 
 def test_compressed_tokens(ask):
     at = {"workload": "compressed"}
-    assert value(ask("latent_block", "flops.tensor[s] + flops.tensor[o]", **at)) == pytest.approx(38.65e9, rel=1e-3)
+    assert value(ask("latent_block", "flops.tensor[s] + flops.tensor[o]", **at)) == pytest.approx(
+        38.65e9, rel=1e-3
+    )
     assert value(ask("latent_block", "flops.tensor", **at)) == pytest.approx(141.73e9, rel=1e-4)
 
 

@@ -229,7 +229,7 @@ class Evaluator:
     def _dim(self, x: Asked | Tends, span: Span) -> Quantity:
         if not isinstance(x, Name) or x.text not in self.context.dims():
             raise refuse(BAD_QUERY, "`dim` takes the name of a dim", span)
-        return Quantity(self.context.dims()[x.text], NONE)
+        return Quantity(self.context.dims()[x.text], PLAIN)
 
     def _variable(self, name: str, span: Span) -> tuple[sympy.Symbol, sympy.Symbol, sympy.Expr]:
         """The variable called ``name``: (its symbol, the dim that it replaces, what by)."""

@@ -10,7 +10,7 @@ from opspec.analysis.codes import NO_ANSWER, UNKNOWN_NAME
 from opspec.analysis.costs.model import add
 from opspec.analysis.query.context import Context, needs_machine, refuse, unknown
 from opspec.analysis.query.parse import Name
-from opspec.analysis.query.quantity import BYTE, FLOP, NONE, SECOND, Quantity
+from opspec.analysis.query.quantity import BYTE, FLOP, NONE, PLAIN, SECOND, Quantity
 from opspec.analysis.roofline import (
     RESOURCES,
     attainable,
@@ -48,7 +48,7 @@ def value_of(name: Name, context: Context) -> Quantity:
                 name.span,
                 f"write `dim({name.text})` for the dim, or `{name.text}.…` for a part of the cost",
             )
-        return Quantity(dims[name.text], NONE)
+        return Quantity(dims[name.text], PLAIN)
     if head == "flops":
         return _flops(name, rest, context)
     if head == "bytes":

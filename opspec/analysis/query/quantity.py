@@ -13,7 +13,8 @@ from opspec.source import Span
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Exponents of FLOP, byte and second; ``plain`` marks a bare number, which takes any unit."""
+    """Exponents of FLOP, byte and second; ``plain`` marks a pure number of literals and dims, which takes
+    any unit: ``flops == 2 * M * N * K``."""
 
     flop: int = 0
     byte: int = 0

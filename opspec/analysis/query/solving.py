@@ -55,7 +55,7 @@ def _settle(form: sympy.Expr, x: sympy.Symbol) -> sympy.Expr:
         best = args[0]
         for other in args[1:]:
             difference = _at_infinity(sympy.expand(other - best), x)
-            grows = difference.is_positive
+            grows = difference.is_extended_positive
             if grows is None and difference is not sympy.S.Zero:
                 if not (other - best).has(x):
                     best = kind(best, other)
