@@ -254,9 +254,10 @@ class Tally:
         factors = product(value.body)
         sets = [set(free_of(self.spell(f))[0]) for f, _ in factors]
         both = [k for k, s in enumerate(sets) if bound <= s]
-        pair = sorted(both, key=lambda k: (-len(sets[k]), k))[:2]
+        order = sorted(both, key=lambda k: (-len(sets[k]), k))
+        pair = order[:1] + [k for k in order if sets[k] != sets[order[0]]][:1]
         tree = self.spell(value)
-        if value.monoid == "sum" and len(pair) == 2 and sets[pair[0]] != sets[pair[1]]:
+        if value.monoid == "sum" and len(pair) == 2:
             for f, divides in factors:
                 self.visit(f, full)
                 if divides and not dims_only(f, self.defines):

@@ -33,8 +33,10 @@ def contraction_of(value: Reduce, numbering: Numbering) -> Contraction | None:
     carrying = [k for k, n in enumerate(nodes) if bound <= set(n.args)]
     if len(carrying) < 2:
         return None
-    first, second = sorted(carrying, key=lambda k: (-len(nodes[k].args), k))[:2]
-    if set(nodes[first].args) == set(nodes[second].args):
+    order = sorted(carrying, key=lambda k: (-len(nodes[k].args), k))
+    first = order[0]
+    second = next((k for k in order if set(nodes[k].args) != set(nodes[first].args)), None)
+    if second is None:
         return None
     further = tuple(bool(bound & set(n.args)) for k, n in enumerate(nodes) if k not in (first, second))
     operands = tuple(_stored_in(factors[k][0], numbering) for k in (first, second))

@@ -8,9 +8,10 @@ means proven, False means only that no short proof was found.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
+from opspec.ir.dtypes import choices
 from opspec.ir.integers import (
     ZERO,
     Atom,
@@ -34,12 +35,14 @@ _DEPTH = 5
 @dataclass(frozen=True, slots=True)
 class Facts:
     """``known``: integers that are ``>= 0``; ``multiples``: pairs with ``num % den == 0``;
-    ``lengths``: tensors whose elements are declared to be bounded, as slacks in one ``Datum``."""
+    ``lengths``: tensors whose elements are declared to be bounded, as slacks in one ``Datum``;
+    ``distinct``: those whose elements differ; ``extents``: of all integer tensors."""
 
     known: tuple[Int, ...] = ()
     multiples: tuple[tuple[Int, Int], ...] = ()
     lengths: tuple[tuple[str, Int], ...] = ()
     distinct: frozenset[str] = field(default=frozenset())
+    extents: tuple[tuple[str, tuple[Int, ...]], ...] = ()
 
     @classmethod
     def of(cls, op: Op) -> Facts:
@@ -67,11 +70,18 @@ class Facts:
         distinct = frozenset(a.tensor for a in op.assumes if a.kind == "distinct")
         facts = cls((), tuple(multiples), lengths, distinct)
         lengths = tuple((t, facts.canonical(s)) for t, s in lengths)
-        return cls(tuple(facts.canonical(k) for k in known), tuple(multiples), lengths, distinct)
+        extents = tuple(
+            (t.name, tuple(facts.canonical(e) for e in t.extents))
+            for t in op.tensors
+            if choices(t.dtype)[0].kind == "int"
+        )
+        return replace(
+            facts, known=tuple(facts.canonical(k) for k in known), lengths=lengths, extents=extents
+        )
 
     def with_known(self, more: Iterable[Int]) -> Facts:
         """The same facts and some more integers that are ``>= 0``."""
-        return Facts((*self.known, *more), self.multiples, self.lengths, self.distinct)
+        return replace(self, known=(*self.known, *more))
 
     def canonical(self, value: Int) -> Int:
         """The value with each dim that must be a multiple written as one: ``D`` as ``2*(D // 2)``."""
@@ -83,17 +93,17 @@ class Facts:
         if not rules:
             return value
 
-        def replace(atom: Atom) -> Int | None:
+        def change(atom: Atom) -> Int | None:
             match atom:
                 case Dim(name) if name in rules:
                     return rules[name]
                 case FloorDiv(num, den) if (num, den) in self.multiples:
                     return Int.of(atom)
                 case FloorDiv(num, den):
-                    return floor_div(num.substitute(replace), den.substitute(replace))
+                    return floor_div(num.substitute(change), den.substitute(change))
             return None
 
-        return value.substitute(replace)
+        return value.substitute(change)
 
     def divides(self, num: Int, den: Int) -> bool:
         """Whether ``num`` is known to be a multiple of ``den``."""
@@ -113,7 +123,7 @@ class Facts:
     def _raised(self, value: Int) -> Int:
         """Each dim, and each exact quotient of dims, written as its own excess over 1."""
 
-        def replace(atom: Atom) -> Int | None:
+        def change(atom: Atom) -> Int | None:
             match atom:
                 case Dim():
                     return Int.of(atom) + 1
@@ -121,7 +131,7 @@ class Facts:
                     return Int.of(Dim(f"{num}//{den}")) + 1
             return None
 
-        return value.substitute(replace)
+        return value.substitute(change)
 
     def relaxed(self, constraint: Int) -> Int | None:
         """A weaker constraint without data, by the declared bounds of lengths; None if there is none."""

@@ -15,18 +15,25 @@ import sympy
 from opspec.analysis.lattice.domain import Domain, Inexact, data_in, simplify
 from opspec.analysis.lattice.facts import Facts
 from opspec.analysis.lattice.symbols import abstract, symbol, to_sympy
-from opspec.ir.integers import ONE, ZERO, Atom, Datum, Dim, Int
+from opspec.ir.integers import ONE, Atom, Datum, Dim, Int, index
 
 Counter = Callable[[Domain, Facts], sympy.Expr]
 
 
 @dataclass(frozen=True, slots=True)
 class _Length:
-    """One length that differs by element: what stands for it, and over which indices."""
+    """One length that differs by element: what stands for it, over which indices, and the extents that
+    they have where all elements take part. ``total``: what the lengths add up to, if known."""
 
     name: str
-    base: frozenset[str]
+    at: tuple[str, ...]
+    extents: tuple[Int, ...]
     total: Int | None = None
+
+    @property
+    def base(self) -> frozenset[str]:
+        """The indices that address the length."""
+        return frozenset(self.at)
 
 
 def count_with_data(domain: Domain, facts: Facts, count: Counter) -> sympy.Expr:
@@ -36,13 +43,13 @@ def count_with_data(domain: Domain, facts: Facts, count: Counter) -> sympy.Expr:
     lengths: list[_Length] = []
     known: list[Int] = []
     for first, second in _segments(constraints):
-        base = first.indices[0].free_indices()
         start, size = Dim(f"start({first.tensor})"), Dim(f"seg({first.tensor})")
         rules[first], rules[second] = Int.of(start), Int.of(start) + Int.of(size)
         top = _segment_top(constraints, first, second)
         if top is not None:
             known.append(top - Int.of(start) - Int.of(size))
-        lengths.append(_Length(size.name, base, top))
+        many = tuple(n - 1 for n in dict(facts.extents).get(first.tensor, ()))
+        lengths.append(_Length(size.name, (str(first.indices[0].index),), many, top))
     for c in constraints:
         for atom in c.atoms():
             if not isinstance(atom, Datum) or atom in rules:
@@ -50,10 +57,13 @@ def count_with_data(domain: Domain, facts: Facts, count: Counter) -> sympy.Expr:
             slacks = [s for t, s in facts.lengths if t == atom.tensor]
             if not slacks or any(i.index is None for i in atom.indices):
                 continue
+            if any(x.name == atom.tensor for x in lengths):
+                raise Inexact(f"`{atom.tensor}` is read at two places to bound one domain")
             stand_in = Int.of(Dim(atom.tensor))
             rules[atom] = stand_in
             known += [s.substitute(_data_as({}, stand_in)) for s in slacks]
-            lengths.append(_Length(atom.tensor, Int.of(atom).free_indices()))
+            at = tuple(str(i.index) for i in atom.indices)
+            lengths.append(_Length(atom.tensor, at, dict(facts.extents).get(atom.tensor, ())))
     constraints = [c.substitute(_data_as(rules, None)) for c in constraints]
     constraints = [c for c in constraints if not data_in(c)]
     base = frozenset().union(*(x.base for x in lengths)) if lengths else frozenset()
@@ -119,24 +129,42 @@ def _moments(
         if not named:
             total += factor * count(over, facts)
             continue
-        used = frozenset().union(*(marks[s].base for g, _ in named for s in g.free_symbols if s in marks))
+        part = [x for s, x in marks.items() if any(g.has(s) for g, _ in named)]
+        used = frozenset().union(*(x.base for x in part))
+        if any(c.free_indices() & used and c.free_indices() - used for c in over.constraints):
+            raise Inexact(f"`{', '.join(sorted(used))}` addresses data and bounds another index")
         free = Domain(
             tuple(x for x in over.indices if x not in used),
             tuple(c for c in over.constraints if not c.free_indices() & used),
         )
-        total += factor * count(free, facts) * _moment(named, marks, facts)
+        total += factor * count(free, facts) * _moment(named, part, used, over, facts)
     return total
 
 
 def _moment(
-    named: list[tuple[sympy.Expr, int]], marks: dict[sympy.Symbol, _Length], facts: Facts
+    named: list[tuple[sympy.Expr, int]],
+    part: list[_Length],
+    used: frozenset[str],
+    over: Domain,
+    facts: Facts,
 ) -> sympy.Expr:
-    if len(named) == 1 and named[0][1] == 1:
-        length = marks.get(named[0][0])
-        if length is not None and length.total is not None:
-            return to_sympy(length.total, facts)
+    """The sum of a product of powers of lengths: what it is known to be, or a symbol named after it.
+
+    The name says over which elements, unless over all of them.
+    """
+    limits = [c for c in over.constraints if c.free_indices() & used]
+    every = [
+        b
+        for x in part
+        for name, n in zip(x.at, x.extents, strict=False)
+        for b in (index(name), n - 1 - index(name))
+    ]
+    rest = [c for c in limits if c not in every]
+    if not rest and len(part) == 1 and len(named) == 1 and named[0] == (symbol(part[0].name), 1):
+        total = part[0].total
+        if total is not None:
+            return to_sympy(total, facts)
     text = "*".join(f"{g}^{p}" if p > 1 else str(g) for g, p in named)
-    return symbol(f"sum({text})")
-
-
-__all__ = ["ONE", "ZERO", "Atom", "count_with_data"]
+    names = {name: f"#{k}" for k, name in enumerate(dict.fromkeys(n for x in part for n in x.at))}
+    where = " and ".join(sorted(f"{c.rename(names)} >= 0" for c in rest))
+    return symbol(f"sum({text} where {where})" if rest else f"sum({text})")
