@@ -16,6 +16,7 @@ from opspec.emit.launcher import KernelLaunch
 from opspec.emit.triton import identifiers, pointer, stride
 from opspec.ir.dtypes import DType, DTypeParam
 from opspec.ir.program import Module, Op
+from opspec.schedule.graph import Load
 
 POINTER = {
     "f32": "*fp32", "bf16": "*bf16", "f16": "*fp16", "f8e4m3": "*fp8e4nv", "f8e5m2": "*fp8e5", "i8": "*i8",
@@ -61,7 +62,9 @@ def compile_first_choices(
             function = getattr(kernels, name)
             wanted = function.__code__.co_varnames[: function.__code__.co_argcount]
             host = {names[d]: v for d, v in dims.items()}
-            host["width"] = max(_width(t.dtype, dtypes) for t in launch.plan.variants[0].program.tensors)
+            loaded = {n.tensor for n in launch.plan.graph.nodes if isinstance(n, Load)}
+            read = [t for t in launch.plan.block.tensors if t.name in loaded]
+            host["width"] = max((_width(t.dtype, dtypes) for t in read), default=4)
             if not set(wanted) <= set(host):
                 continue
             kernel, _, options = function(*(host[w] for w in wanted))

@@ -90,16 +90,23 @@ def verify_spec(
     seed: int = 0,
     progress: Callable[[str], None] = lambda _: None,
 ) -> list[Verdict]:
-    """Verdicts of every buildable op, boundary and dtype of one spec."""
+    """Verdicts of every buildable op, boundary and dtype of one spec.
+
+    Cases alternate between the kernels as they ship and the same kernels configured for tiny
+    blocks, so that every variant and several steps of every stream are walked on small shapes.
+    """
+    from opspec.emit.configure import SMALL as SMALL_BLOCKS
+    from opspec.emit.configure import Sizes
     from opspec.emit.package import build_package
     from opspec.frontend import load
 
     module = load(spec.path)
-    package = build_package(module, spec.shown, limits())
     with tempfile.TemporaryDirectory(prefix="opspec-verify-") as folder:
-        path = Path(folder) / "kernel.py"
-        path.write_text(package.files["kernel.py"], encoding="utf-8")
-        kernels = load_module(path)
+        kernels = []
+        for k, sizes in enumerate((Sizes(), SMALL_BLOCKS)):
+            path = Path(folder) / f"kernel{k}.py"
+            path.write_text(build_package(module, spec.shown, limits(), sizes).files["kernel.py"], encoding="utf-8")
+            kernels.append(load_module(path))
         verdicts = []
         for op, boundary in buildable(module):
             for dtypes in assignments(op):
@@ -144,7 +151,7 @@ def _verify(
     op: Op,
     boundary: Boundary,
     dtypes: dict[str, DType],
-    kernels: types.ModuleType,
+    kernels: list[types.ModuleType],
     device: str,
     count: int,
     seed: int,
@@ -153,20 +160,17 @@ def _verify(
     from opspec.reference.cases import cases
 
     verdict = Verdict(op=op.name, boundary=boundary.name, dtypes=label(dtypes))
-    function = getattr(kernels, function_name(op, boundary.name))
+    functions = [getattr(k, function_name(op, boundary.name)) for k in kernels]
     limit = SMALL if device == "cpu" else LARGE
     for case in cases(op, dtypes, count, seed, workloads=module.workloads_of(op.name), limit=limit):
         verdict.cases += 1
-        fault = _run_case(op, boundary, dtypes, function, case, device, verdict)
+        small = verdict.cases % 2 == 0
+        fault = _run_case(op, boundary, dtypes, functions[small], case, device, verdict)
         if fault is not None:
-            verdict.faults.append(f"{case.words}; {_dims(case)}: {fault}")
+            verdict.faults.append(f"{case.words}{', in tiny blocks' if small else ''}: {fault}")
             if len(verdict.faults) >= 3:
                 break
     return verdict
-
-
-def _dims(case: Case) -> str:
-    return ", ".join(f"{k} = {v}" for k, v in case.dims.items())
 
 
 def _run_case(

@@ -13,14 +13,26 @@ from dataclasses import dataclass
 from opspec.emit.host import host_int
 from opspec.emit.triton import KernelText
 from opspec.schedule.plan import Variant
-from opspec.schedule.resources import Limits, offered_tiles
+from opspec.schedule.resources import Limits, epilogue_registers, offered_tiles
 from opspec.schedule.roles import fast_axes
 from opspec.schedule.graph import Graph
 
-RESIDENT = 16384  # elements that one program holds of its widest block
-CHUNK = 4096  # elements of a streamed block
-POINTWISE = 2048  # elements of a block without reductions
 PER_THREAD = 16
+ACCUMULATOR = 16384  # elements of a product's accumulator, beside which its epilogue fits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """Elements of a block: the most that is held whole, of a chunk of a stream, of rows together, and
+    of a block without reductions. ``SMALL`` sizes make ``verify`` walk every variant on small shapes."""
+
+    resident: int = 16384
+    chunk: int = 4096
+    together: int = 4096
+    pointwise: int = 2048
+
+
+SMALL = Sizes(resident=4, chunk=16, together=16, pointwise=32)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,16 +48,16 @@ class Choice:
 
 
 def configure(
-    graph: Graph, variant: Variant, text: KernelText, names: Mapping[str, str], limits: Limits, *, last: bool
+    graph: Graph, variant: Variant, text: KernelText, names: Mapping[str, str], limits: Limits, sizes: Sizes, *, last: bool
 ) -> Choice:
     """The configuration of one variant."""
     if variant.roles.products:
         return _product_choice(variant, text, names, limits, last=last)
-    return _plain_choice(graph, variant, text, names, last=last)
+    return _plain_choice(graph, variant, text, names, sizes, last=last)
 
 
 def _plain_choice(
-    graph: Graph, variant: Variant, text: KernelText, names: Mapping[str, str], *, last: bool
+    graph: Graph, variant: Variant, text: KernelText, names: Mapping[str, str], sizes: Sizes, *, last: bool
 ) -> Choice:
     roles = variant.roles
     extent = {a.name: host_int(a.extent, names) for a in variant.program.axes}
@@ -57,17 +69,19 @@ def _plain_choice(
             block = text.blocks[axis]
             lines.append(f"{block} = launch.power_of_2({extent[axis]})")
             done.append(block)
-    whole = " * ".join(done)
-    if done and not last:
-        test = f"{whole} <= {RESIDENT}"
+    held = bool(done) and not last
     inner = bool(roles.tile or roles.stream)
-    budget = CHUNK if roles.stream else 4096 if inner else POINTWISE
+    budget = sizes.chunk if roles.stream else sizes.together if inner else sizes.pointwise
     fast = [a for a in fast_axes(graph) if a in roles.grid and a in text.blocks]
-    caps = {1: 128 if inner else 1024, 2: 64}
     for axis in fast:
         block = text.blocks[axis]
-        lines.append(f"{block} = launch.power_of_2({extent[axis]}, 1, {caps[len(fast)]})")
+        cap = "64" if len(fast) == 2 else "128" if roles.stream else "1024"
+        if roles.tile and len(fast) == 1 and not roles.stream:
+            cap = f"max(128, launch.share({', '.join([str(budget), *done])}))"
+        lines.append(f"{block} = launch.power_of_2({extent[axis]}, 1, {cap})")
         done.append(block)
+    if held:
+        test = f"{' * '.join(done)} <= {sizes.resident}"
     for axis in roles.stream:
         if axis in text.blocks:
             block = text.blocks[axis]
@@ -115,7 +129,8 @@ def _product_choice(
     others = [a for a in text.blocks if a not in roles.tile and a not in free]
     batch = [extent[a] for a in roles.grid if a not in text.blocks]
     if len(free) == 2 and len(others) == 1:
-        wide, narrow = (_tiles_text(offered_tiles(limits, bits)) for bits in (16, 32))
+        busy = epilogue_registers(variant.program)
+        wide, narrow = (_tiles_text(offered_tiles(limits, bits, busy)) for bits in (16, 32))
         blocks = [text.blocks[a] for a in (product.rows, product.columns, others[0])]
         lines.append("# rows, columns, depth, warps, stages: the first that fills the device")
         lines.append(f"tiles = {wide}")
@@ -132,8 +147,13 @@ def _product_choice(
     for axis in text.blocks:
         if axis in roles.tile:
             continue
-        size = 128 if axis in roles.grid else 64
-        lines.append(f"{text.blocks[axis]} = launch.power_of_2({extent[axis]}, 16, {size} if width < 4 else 32)")
+        size = "64 if width < 4 else 32"
+        if axis in roles.grid and fixed:
+            # the f32 accumulator takes a quarter of the registers, and its epilogue about as many
+            size = f"max(16, min(128, launch.share({ACCUMULATOR} if width < 4 else {ACCUMULATOR // 4}, {', '.join(fixed)})))"
+        elif axis in roles.grid:
+            size = "128 if width < 4 else 32"
+        lines.append(f"{text.blocks[axis]} = launch.power_of_2({extent[axis]}, 16, {size})")
     test = f"{' * '.join(fixed)} <= 512" if fixed and not last else None
     return Choice(
         kernel=text.name, test=test, lines=tuple(lines), blocks=tuple(text.blocks.values()), warps="8 if width < 4 else 4",

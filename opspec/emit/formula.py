@@ -343,7 +343,7 @@ class _Formula:
         self, to: Storage, implicit: bool, x: Value, axes: tuple[str, ...], define: Define
     ) -> tuple[str, int]:
         inner = self._expr(x, axes, define)
-        if isinstance(x, Extent | Literal):
+        if isinstance(x, Extent | Literal | Scalar):
             return inner
         if implicit:
             return f"{_wrap(inner, 9)}.to(real)", 9

@@ -21,6 +21,9 @@ def fold(line: str, width: int = WIDTH) -> list[str]:
     parts = split_top(inner)
     single = f"{indent}    {inner}"
     call = head[:-1].rstrip()[-1:].isalnum() or head[:-1].endswith((")", "]", "_"))
+    if not call and len(parts) < 2:
+        # a comma behind a single parenthesised expression would make it a tuple
+        return [head, single, f"{indent}{tail}"] if len(single) <= width else [line]
     if call and len(single) <= width and not (head.lstrip().startswith("def ") and len(parts) > 1 and "*" in parts):
         return [head, single, f"{indent}{tail}"]
     out = [head]
@@ -33,7 +36,9 @@ def _sum(line: str, width: int) -> list[str] | None:
     """``name = a + b + …`` with one operand a line, in parentheses."""
     indent = line[: len(line) - len(line.lstrip())]
     head, _, right = line.partition(" = ")
-    terms = _split_sum(right)
+    terms = _split_at(right, (" & ",))
+    if len(terms) < 2:
+        terms = _split_at(right, (" + ", " - "))
     if len(terms) < 2 or "(" in head:
         return None
     if len(indent) + 4 + len(right) <= width:
@@ -41,12 +46,12 @@ def _sum(line: str, width: int) -> list[str] | None:
     return [f"{head} = (", *(f"{indent}    {t}" for t in terms), f"{indent})"]
 
 
-def _split_sum(text: str) -> list[str]:
-    """Split at `` + `` and `` - `` outside brackets; each part keeps its sign."""
+def _split_at(text: str, signs: tuple[str, ...]) -> list[str]:
+    """Split before the given operators outside brackets; each part keeps its operator."""
     parts, depth, start = [], 0, 0
     for k, c in enumerate(text):
         depth += (c in OPEN) - (c in CLOSE)
-        if depth == 0 and k > start and text[k : k + 3] in (" + ", " - "):
+        if depth == 0 and k > start and text[k : k + 3] in signs:
             parts.append(text[start:k].strip())
             start = k + 1
     parts.append(text[start:].strip())

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from opspec.emit.bench import DriverModel, driver_model
-from opspec.emit.configure import configure
+from opspec.emit.configure import Sizes, configure
 from opspec.emit.costs import CostFunction, cost_function, cost_lines
 from opspec.emit.host import safe_doc, wrap_doc
 from opspec.emit.launcher import Function, KernelLaunch, function_name, launcher
@@ -100,7 +100,7 @@ def spec_hash(module: Module) -> str:
     return digest.hexdigest()
 
 
-def build_package(module: Module, spec: str, limits: Limits) -> Package:
+def build_package(module: Module, spec: str, limits: Limits, sizes: Sizes = Sizes()) -> Package:  # noqa: B008 - frozen
     """Everything that is generated for one spec; ``spec`` is its path as shown to readers."""
     launches: dict[tuple[str, str], tuple[KernelLaunch, ...]] = {}
     skipped: list[tuple[str, str, str]] = []
@@ -110,7 +110,7 @@ def build_package(module: Module, spec: str, limits: Limits) -> Package:
                 skipped.append((op.name, boundary.name, "marked `analysis`: it has costs only"))
                 continue
             launches[op.name, boundary.name] = tuple(
-                _schedule(module, op, boundary, kernel, limits) for kernel in boundary.kernels
+                _schedule(module, op, boundary, kernel, limits, sizes) for kernel in boundary.kernels
             )
     digest = spec_hash(module)
     origin = (
@@ -137,7 +137,7 @@ def _cost_data(module: Module, op: Op) -> dict[str, Any]:
     return cost_json(module, op)
 
 
-def _schedule(module: Module, op: Op, boundary: Boundary, kernel: Kernel, limits: Limits) -> KernelLaunch:
+def _schedule(module: Module, op: Op, boundary: Boundary, kernel: Kernel, limits: Limits, sizes: Sizes) -> KernelLaunch:
     cases = [dict(dims) for w in module.workloads_of(op.name) for _, dims in w.cases]
 
     def typical(extent: Int) -> int | None:
@@ -155,7 +155,7 @@ def _schedule(module: Module, op: Op, boundary: Boundary, kernel: Kernel, limits
     merged = _same_parameters(op, plan, texts)
     last = len(merged) - 1
     choices = tuple(
-        configure(plan.graph, v, t, names, limits, last=k == last)
+        configure(plan.graph, v, t, names, limits, sizes, last=k == last)
         for k, (v, t) in enumerate(zip(plan.variants, merged, strict=True))
     )
     return KernelLaunch(plan=plan, texts=merged, choices=choices)

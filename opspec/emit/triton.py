@@ -14,7 +14,7 @@ from opspec.emit.names import escape
 from opspec.ir.dtypes import F32, DType, DTypeParam, Storage, compute_dtype
 from opspec.ir.integers import Int
 from opspec.ir.program import Op, Tensor
-from opspec.ir.values import Literal, Monoid, Read, Value
+from opspec.ir.values import Extent, Literal, Monoid, Read, Value
 from opspec.schedule.tile import (
     AxisPlan,
     Begin,
@@ -183,7 +183,26 @@ class _Printer:
             self.put(f"{name} = {pid[0]}")
             return
         block = self.blocks[axis.name]
+        edges = {e: f"{name}_{e}" for e in ("first", "last") if self.mentions(f"{axis.name}.{e}")}
+        if edges:
+            start = f"{name}_first"
+            self.names[f"{axis.name}.first"] = start
+            self.put(f"{start} = {wrap(pid, 5 if '%' not in pid[0] and '//' not in pid[0] else 6)} * {block}")
+            self.put(f"{name} = {start} + tl.arange(0, {block})")
+            if "last" in edges:
+                last = f"{name}_last"
+                self.names[f"{axis.name}.last"] = last
+                end = wrap(self.x.integer(axis.extent, ()), 4)
+                self.put(f"{last} = tl.minimum({start} + {block}, {end}) - 1")
+            return
         self.put(f"{name} = {wrap(pid, 5 if '%' not in pid[0] and '//' not in pid[0] else 6)} * {block} + tl.arange(0, {block})")
+
+    def mentions(self, index: str) -> bool:
+        """Whether a loop's bounds use the first or last index of a block."""
+        loops = [s for s in _all(self.program.body) if isinstance(s, Loop)]
+        return any(
+            index in v.value.free_indices() for s in loops for v in (s.start, s.stop) if isinstance(v, Extent)
+        )
 
     def count(self, axis: AxisPlan) -> tuple[str, int]:
         """How many programs an axis has."""

@@ -212,8 +212,7 @@ class _Builder:
         for name, node in nodes.items():
             if isinstance(node, Store):
                 visit(name)
-        order = sorted(kept, key=list(nodes).index)
-        return replace(graph, nodes=tuple(nodes[n] for n in order))
+        return replace(graph, nodes=tuple(nodes[n] for n in kept))
 
     def _add(self, define: Define) -> None:
         value = define.value

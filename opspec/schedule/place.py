@@ -157,10 +157,10 @@ class _Placer:
         out: list[Statement] = []
         for k in range(sweeps + 1):
             outside = [n for n in closure if n not in levels.inside and levels.level[n] == k]
+            # what still has an inner stream free is computed inside that stream, wherever it is needed
+            outside = [n for n in outside if isinstance(self.nodes[n], Store) or not self.nodes[n].axes & set(rest)]
             if outside:
-                saved = dict(self.env)
                 out += self.region(outside, rest, frozenset(done))
-                self.env = {**saved, **{n: v for n, v in self.env.items()}}
                 done |= set(outside)
             here = [n for n in roots if levels.level[n] == k]
             if here:
@@ -214,8 +214,25 @@ class _Placer:
         return Extent(value=start, dtype=I64), Extent(value=stop, dtype=I64)
 
     def _usable(self, constraints: tuple[Int, ...], axis: str) -> tuple[Int, ...]:
-        """Constraints whose other indices are scalars in the program."""
-        return tuple(c for c in constraints if not (c.free_indices() - {axis}) & self.roles.blocked)
+        """Constraints as they bound the stream for the whole program.
+
+        A grid axis with a block stands at its first or its last index, whichever admits more; a
+        constraint on any other blocked axis bounds nothing.
+        """
+        out = []
+        for c in constraints:
+            others = (c.free_indices() - {axis}) & self.roles.blocked
+            if not others:
+                out.append(c)
+                continue
+            split = c.affine(others)
+            if split is None or not others <= set(self.roles.grid) or c.tensors():
+                continue
+            signs = {name: k.constant for name, k in split[0].items()}
+            if all(k is not None for k in signs.values()):
+                edge = {n: f"{n}.last" if (k or 0) > 0 else f"{n}.first" for n, k in signs.items()}
+                out.append(c.rename(edge))
+        return tuple(out)
 
     def _closure(self, targets: Iterable[str], have: frozenset[str]) -> list[str]:
         found: set[str] = set()
@@ -298,7 +315,8 @@ class _Placer:
 
     # folds over streams -------------------------------------------------------
     def _begin(self, node: Fold, states: set[str]) -> Statement:
-        keep = node.name in self.roles.products or node.name in states
+        # beside a block product the registers belong to its accumulator: reduce each chunk at once
+        keep = bool(self.roles.products) or node.name in states
         lanes = () if keep else tuple(a for a in node.over if a in self.roles.blocked)
         axes = self._ordered(node.axes | set(lanes))
         product = self.roles.products.get(node.name)

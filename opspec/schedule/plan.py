@@ -11,7 +11,7 @@ from opspec.schedule.block import Block, build_block
 from opspec.schedule.graph import Graph, build_graph
 from opspec.schedule.place import Names, place
 from opspec.schedule.refuse import unfusable
-from opspec.schedule.rewrites import Applied, pull_factors
+from opspec.schedule.rewrites import Applied, pull_factors, share_equal
 from opspec.schedule.roles import Roles, assign_roles
 from opspec.schedule.tile import TileProgram
 
@@ -49,7 +49,9 @@ def schedule_kernel(
     Raises ``Failure`` where one launch can't carry the block or a construct has no emitter.
     """
     block = build_block(op, boundary, kernel)
-    graph, rewrites = pull_factors(build_graph(block))
+    graph, shared = share_equal(build_graph(block))
+    graph, pulled = pull_factors(graph)
+    rewrites = (*shared, *pulled)
     variants = []
     for roles in assign_roles(graph, typical):
         label = "streamed" if roles.stream else "resident"

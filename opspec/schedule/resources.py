@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from opspec.ir.values import Unary, walk
+from opspec.schedule.tile import Let, Loop, Statement, TileProgram
+
 REGISTERS_PER_THREAD = 255
 BARRIER_BYTES = 8
 
@@ -48,9 +51,9 @@ class ProductTile:
         """32-bit registers per thread that the f32 accumulator takes."""
         return self.rows * self.columns // (32 * self.warps)
 
-    def fits(self, limits: Limits, bits: int, *, descriptors: bool = False) -> bool:
-        """Whether a multiprocessor can hold one such block."""
-        registers = self.accumulator_registers() + 32
+    def fits(self, limits: Limits, bits: int, *, descriptors: bool = False, epilogue: int = 0) -> bool:
+        """Whether a multiprocessor can hold one such block; ``epilogue``: further values per element."""
+        registers = self.accumulator_registers() * (1 + epilogue) + 32
         return (
             self.shared_memory(bits, descriptors=descriptors) <= limits.shared_memory
             and registers <= REGISTERS_PER_THREAD
@@ -75,11 +78,23 @@ def candidates(bits: int) -> Iterator[ProductTile]:
             yield ProductTile(rows=rows, columns=columns, depth=depth, warps=warps, stages=s)
 
 
-def offered_tiles(limits: Limits, bits: int) -> tuple[tuple[int, int, int, int, int], ...]:
+def epilogue_registers(program: TileProgram) -> int:
+    """Values per accumulator element that are alive at once behind the last stream, beside the accumulator.
+
+    None if the accumulator is stored as it is; one where each element passes through a function.
+    """
+    after: list[Statement] = []
+    for s in program.body:
+        after = [] if isinstance(s, Loop) else [*after, s]
+    lets = [s for s in after if isinstance(s, Let) and len(s.var.axes) > 1]
+    return int(any(isinstance(v, Unary) and v.op != "neg" for s in lets for v in walk(s.value)))
+
+
+def offered_tiles(limits: Limits, bits: int, epilogue: int = 0) -> tuple[tuple[int, int, int, int, int], ...]:
     """For each shape the deepest pipeline that fits; shapes that don't fit are dropped."""
     out: dict[tuple[int, int, int], tuple[int, int, int, int, int]] = {}
     for tile in candidates(bits):
         key = (tile.rows, tile.columns, tile.depth)
-        if key not in out and tile.fits(limits, bits):
+        if key not in out and tile.fits(limits, bits, epilogue=epilogue):
             out[key] = (tile.rows, tile.columns, tile.depth, tile.warps, tile.stages)
     return tuple(out.values())

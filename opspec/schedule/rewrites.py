@@ -1,5 +1,7 @@
 """Named rewrites of reductions. Each is listed by ``opspec explain`` and has its own test.
 
+``share``: nodes that compute the same value are one node (rule 15 counts them once, too).
+
 ``pull``: a factor that does not depend on the reduced index leaves the sum, by
 distributivity: ``sum_t (e_t / z) v_t = (sum_t e_t v_t) / z``. It is done where the factor
 would otherwise force another sweep (it is itself a reduction over the same axis), or where
@@ -9,13 +11,14 @@ is guarded, so that ``0 / 0`` can't replace the 0 of an empty sum.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from opspec.ir.dtypes import F32
 from opspec.ir.integers import index
-from opspec.ir.values import Binary, Literal, Read, Select, Unary, Value, walk
+from opspec.ir.values import Binary, Literal, Read, Select, Unary, Value, map_values, walk
 from opspec.schedule.domain import nonempty
-from opspec.schedule.graph import Fold, Graph, Load, Node, Point
+from opspec.schedule.graph import Fold, Graph, Load, Node, Point, Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +28,51 @@ class Applied:
     rule: str
     statement: str
     text: str
+
+
+def share_equal(graph: Graph) -> tuple[Graph, tuple[Applied, ...]]:
+    """Make one node of those that compute the same value over the same axes."""
+    same: dict[str, str] = {}
+    seen: dict[object, str] = {}
+    nodes: list[Node] = []
+    applied: list[Applied] = []
+
+    def rename(value: Value) -> Value:
+        value = map_values(value, rename)
+        if isinstance(value, Read) and value.name in same:
+            return replace(value, name=same[value.name])
+        return value
+
+    for node in graph.nodes:
+        new = _renamed(node, rename)
+        key: object = None
+        match new:
+            case Point(value=value, axes=axes):
+                key = ("point", value, axes)
+            case Fold(monoid=monoid, over=over, body=body, constraints=constraints, using=using, empty=empty):
+                key = (monoid, frozenset(over), body, frozenset(constraints), using, empty)
+        if key is not None and key in seen:
+            same[node.name] = seen[key]
+            if isinstance(node, Fold):
+                text = f"reuses the {node.monoid} of {graph.by_name[seen[key]].define.origin}"  # type: ignore[union-attr]
+                applied.append(Applied(rule="share", statement=node.define.origin, text=text))
+            continue
+        if key is not None:
+            seen[key] = node.name
+        nodes.append(new)
+    data = {k: same.get(v, v) for k, v in graph.data.items()}
+    return replace(graph, nodes=tuple(nodes), data=data), tuple(applied)
+
+
+def _renamed(node: Node, rename: Callable[[Value], Value]) -> Node:
+    match node:
+        case Load(guard=guard, otherwise=otherwise):
+            other = None if otherwise is None else rename(otherwise)
+            return replace(node, guard=tuple(map(rename, guard)), otherwise=other)
+        case Point(value=value) | Store(value=value):
+            return replace(node, value=rename(value))
+        case Fold(body=body, empty=empty):
+            return replace(node, body=rename(body), empty=None if empty is None else rename(empty))
 
 
 Factor = tuple[Value, bool]  # (value, divides)

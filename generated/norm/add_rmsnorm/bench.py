@@ -27,8 +27,7 @@ def reference(x, residual, weight, eps):
     residual = residual.to(real)
     weight = weight.to(real)
     h_2 = x + residual
-    y_x = h_2 * h_2
-    y_sum = torch.sum(y_x, dim=1)
+    y_sum = torch.sum(h_2 * h_2, dim=1)
     y_2 = h_2 * torch.rsqrt(y_sum[:, None] / (N) + eps) * weight
     return h_2.to(x_dtype), y_2.to(x_dtype)
 
@@ -37,7 +36,7 @@ DRIVER = bench.Driver(
     op="add_rmsnorm",
     spec="specs/norm/add_rmsnorm.op",
     spec_hash="65c888f858e3d32baaac70d9305219b1dd645788116b9e67597ff8608f7576b2",
-    kernel_hash="7d7667268c149ef836e64567c039310dd8a72d12220e82d7aa196aeb0f996a44",
+    kernel_hash="19ab5cc70fd61a84d4ce2ba749a0255dae9d93137c9cf43024f0ba4c7bb62d39",
     opspec_version="0.1.0",
     function=kernel.add_rmsnorm,
     reference=reference,
@@ -53,7 +52,7 @@ DRIVER = bench.Driver(
     workloads={
         "tokens_16k": bench.Workload({"M": 16384, "N": 4096}, {"X": "bf16"}),
     },
-    tolerance=lambda d, t: bench.Tolerance(terms=d["N"] + 76),
+    tolerance=lambda d, t: bench.Tolerance(terms=d["N"] + 72),
 )
 
 

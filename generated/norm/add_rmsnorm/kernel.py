@@ -48,8 +48,7 @@ def _add_rmsnorm_rows_resident(
     h = x + residual
     h_at = h_ptr + m[:, None] * h_stride_M + n[None, :] * h_stride_N
     tl.store(h_at, h, mask=mask)
-    y_x = h * h
-    y_sum = tl.sum(tl.where(n[None, :] < N, y_x, 0.0), axis=1)
+    y_sum = tl.sum(tl.where(n[None, :] < N, h * h, 0.0), axis=1)
     weight = tl.load(weight_ptr + n * weight_stride_N, mask=n < N, other=0.0).to(tl.float32)
     # y[m, n] = h[m, n] * rsqrt(mean[n](h[m, n] ** 2) + eps) * weight[n]
     y = h * tl.rsqrt(y_sum[:, None] / tl.cast(N, tl.float32) + eps) * weight[None, :]
@@ -96,8 +95,7 @@ def _add_rmsnorm_rows_streamed(
         h = x + residual
         h_at = h_ptr + m[:, None] * h_stride_M + n[None, :] * h_stride_N
         tl.store(h_at, h, mask=mask)
-        y_x = h * h
-        y_sum_lanes = y_sum_lanes + tl.where(n[None, :] < N, y_x, 0.0)
+        y_sum_lanes = y_sum_lanes + tl.where(n[None, :] < N, h * h, 0.0)
     y_sum = tl.sum(y_sum_lanes, axis=1)
     # sweep 2 of 2 over n
     for n_start in range(0, N, BLOCK_N):

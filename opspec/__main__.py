@@ -1,0 +1,5 @@
+"""``python -m opspec``."""
+
+from opspec.cli import main
+
+raise SystemExit(main())
