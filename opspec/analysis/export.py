@@ -49,6 +49,7 @@ def cost_json(module: Module, op: Op) -> dict[str, Any]:
         "boundaries": {
             b.name: {
                 "analysis": b.analysis,
+                "launches": len(b.kernels),
                 **{k: form(v, k) for k, v in byte_totals(costs, b.name).items()},
                 "kernels": [_block(k, form) for k in costs.boundaries[b.name]],
             }

@@ -184,3 +184,46 @@ def test_a_generic_size_is_a_symbol_until_it_is_fixed():
 def test_names_that_mean_something_elsewhere():
     text = "op t[N, S, E, I, Q, O, pi, beta, lambda](x: f32[N, S, E, I, Q, O, pi, beta, lambda]) -> y: f32[N] { kernel k { y[n] = sum[s, e, i, q, o, p, b, l](x[n, s, e, i, q, o, p, b, l]) } }"
     assert flops(text) == {"vector.sum": "E*I*N*O*Q*S*beta*lambda*pi"}
+
+
+def test_a_count_without_a_closed_form_is_refused_at_its_statement():
+    from opspec.diagnostics import Failure
+
+    text = """op t[M, N](x: f32[M, N], len: i32[M]) -> y: f32[M] {
+      assume len[b] <= N
+      kernel k { y[m] = sum[n | n < len[m], n <= m](x[m, n]) }
+    }"""
+    with pytest.raises(Failure) as caught:
+        cost(op(text))
+    (found,) = caught.value.diagnostics
+    assert found.code.code == "OP701"
+    assert found.span is not None
+    assert "y[m]" in found.span.text
+
+
+def test_three_factors_with_one_qualifying_pair():
+    text = kernel(
+        "y[n] = sum[k](w[n, k] * s[n, k // 8] * x[k])",
+        "w: f32[N, 8 * K], s: f32[N, K], x: f32[8 * K]",
+        "y: f32[N]",
+        "N, K",
+    )
+    assert flops(text) == {"tensor.contraction": "16*K*N", "vector.mul": "8*K*N"}
+
+
+def test_a_statement_read_in_part_is_written_whole():
+    text = """op t[M](x: f32[M]) -> y: f32[M] {
+      kernel a { e[m] = exp(x[m]) }
+      kernel b { y[m] = where(m < 3, e[m], 0.0) }
+    }"""
+    terms = {(t.kernel, t.direction): str(t.elements) for t in cost(op(text)).byte_terms() if t.tensor == "e"}
+    assert terms == {("a", "write"): "M", ("b", "read"): "Min(3, M)"}
+
+
+def test_a_scan_is_one_combine_a_point():
+    assert flops(kernel("y[m, n] = scan_sum[n](x[m, n])")) == {"vector.sum": "M*N"}
+
+
+def test_a_window_over_one_axis_is_exact():
+    text = kernel("y[i] = max[r | r < R](x[S * i + r])", "x: f32[S * N + R]", "y: f32[N]", "N, S, R")
+    assert elements(text)["k", "x", "read"] == "N*Min(R, S) + R - Min(R, S)"

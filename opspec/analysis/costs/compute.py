@@ -47,7 +47,7 @@ def _cost(op: Op, fixed: tuple[tuple[str, str], ...]) -> OpCost:
             Diagnostic(
                 code=UNCOUNTED,
                 message=f"no closed form is known for a count in op `{op.name}`: {reason}",
-                span=op.span,
+                span=reason.span or op.span,
                 help="state the order of the bounds with `require`, or split the domain into simpler statements",
             )
         ) from None

@@ -1,7 +1,11 @@
 """FLOPs of an op by unit (semantics, rules 15 to 18).
 
 Every operation counts once per point of the indices and the projected domain that
-it depends on, and structurally equal ones once in the whole op.
+it depends on, and structurally equal ones once in the whole op. Free: literals,
+expressions of dims alone, integer arithmetic of indices, loads, casts, ``-x`` and
+``not x``. One ``sfu`` operation: exp, log, sqrt, rsqrt, sin, cos, tanh, erf, reciprocal.
+One ``vector`` operation: everything else. Forms hold for extents of at least 1 where
+an operand does not depend on all of them: ``w[n]`` is read though M be 0.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from typing import assert_never
 from opspec.analysis.costs.contraction import contraction_of, factors_of
 from opspec.analysis.costs.model import FlopTerm, Unit
 from opspec.analysis.costs.numbering import Node, Numbering
-from opspec.analysis.lattice import Domain, Facts, canonical, count_points, project
+from opspec.analysis.lattice import Domain, Facts, Inexact, canonical, count_points, project
 from opspec.ir.program import Define, Op
 from opspec.ir.values import (
     TRANSCENDENTAL,
@@ -50,7 +54,10 @@ class _Counter:
 
     def statement(self, define: Define) -> None:
         """Count what a statement adds to those before it."""
-        self._visit(define.value, Domain.of(define.ranges, define.constraints), define)
+        try:
+            self._visit(define.value, Domain.of(define.ranges, define.constraints), define)
+        except Inexact as reason:
+            raise Inexact(str(reason), define.span) from None
         self.numbering.enter(define)
 
     def _visit(self, value: Value, domain: Domain, define: Define) -> None:

@@ -9,10 +9,16 @@ from functools import lru_cache
 from opspec.analysis.lattice.facts import Facts, split
 from opspec.ir.integers import ONE, ZERO, Datum, FloorDiv, Int, index
 from opspec.ir.values import Range
+from opspec.source import Span
 
 
 class Inexact(Exception):
-    """The set can't be described exactly by what we have; the message says what is in the way."""
+    """The set can't be described exactly by what we have; the message says what is in the way, and
+    ``span`` where in the text, if known."""
+
+    def __init__(self, message: str, span: Span | None = None) -> None:
+        super().__init__(message)
+        self.span = span
 
 
 @dataclass(frozen=True, slots=True)

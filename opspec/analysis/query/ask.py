@@ -15,7 +15,7 @@ from opspec.analysis.export import number
 from opspec.analysis.forms import evaluate, tidy, unbound
 from opspec.analysis.machine import Machine, load
 from opspec.analysis.query.answer import Answer, Why, python_form
-from opspec.analysis.query.context import Context, refuse, unknown
+from opspec.analysis.query.context import Context, refuse, unknown, written
 from opspec.analysis.query.evaluate import Evaluator
 from opspec.analysis.query.parse import Asked, At, Call, Close, Name, On, Operation, Tends, parse
 from opspec.analysis.query.quantity import NONE, Quantity, Unit
@@ -52,7 +52,7 @@ def query(
     fixed, notes = _dtypes(op, chosen, dtypes or {}, numeric=bool(chosen or settings))
     costs = cost(op, fixed)
     if boundary not in costs.boundaries:
-        raise unknown(boundary, [b or "(none)" for b in costs.boundaries], None, "boundary")
+        raise unknown(boundary, [b for b in costs.boundaries if b], written("boundary", boundary), "boundary")
     context = Context(
         op=op,
         costs=costs,
@@ -81,7 +81,7 @@ def _workload(module: Module, op: Op, workload: str | Workload | None) -> Worklo
         return workload
     known = {w.name: w for w in module.workloads_of(op.name)}
     if workload not in known:
-        raise unknown(workload, list(known), None, f"workload of `{op.name}`")
+        raise unknown(workload, list(known), written("at", workload), f"workload of `{op.name}`")
     return known[workload]
 
 
@@ -95,13 +95,13 @@ def _dtypes(
     for p in op.dtype_params:
         names = [d.name for d in choices(p)]
         if p.name in stated and stated[p.name] not in names:
-            raise unknown(stated[p.name], names, None, f"choice of `{p.name}`")
+            raise unknown(stated[p.name], names, written("dtype", stated[p.name]), f"choice of `{p.name}`")
         if p.name not in stated and numeric:
             stated[p.name] = names[0]
             notes.append(f"{p.name} = {names[0]}, the first of its choices")
     for k in stated:
         if k not in {p.name for p in op.dtype_params} or stated[k] not in DTYPES:
-            raise unknown(k, [p.name for p in op.dtype_params], None, "dtype parameter")
+            raise unknown(k, [p.name for p in op.dtype_params], written("dtype", k), "dtype parameter")
     return stated, tuple(notes)
 
 
@@ -114,9 +114,13 @@ def _check_settings(settings: Mapping[str, int], context: Context) -> None:
     known = list(dict.fromkeys([*context.dims(), *sorted(moments)]))
     for name, value in settings.items():
         if name not in known:
-            raise unknown(name, known, None, "dim")
+            raise unknown(name, known, written("set", name), "dim")
         if value < 0:
-            raise refuse(NO_ANSWER, f"`{name}` needs an integer that is not negative", None)
+            raise refuse(
+                NO_ANSWER,
+                f"`{name}` needs an integer that is not negative",
+                written("set", f"{name}={value}"),
+            )
 
 
 def _env(context: Context, dims: tuple[tuple[str, int], ...], settings: Mapping[str, int]) -> dict[str, int]:
@@ -126,14 +130,18 @@ def _env(context: Context, dims: tuple[tuple[str, int], ...], settings: Mapping[
         if name in context.costs.derived:
             found = context.pinned(name)
             if found is None:
-                raise refuse(NO_ANSWER, f"`{name}` can't be set: its definition can't be turned round", None)
+                raise refuse(
+                    NO_ANSWER,
+                    f"`{name}` can't be set: its definition can't be turned round",
+                    written("set", name),
+                )
             old, new = found
             number = evaluate(new, {**env, name: value})
             if not number.is_Integer:
                 raise refuse(
                     NO_ANSWER,
                     f"`{name}` = {value} needs {', '.join(unbound(number)) or 'whole extents'}",
-                    None,
+                    written("set", f"{name}={value}"),
                 )
             env[old.name] = int(number)
     return env

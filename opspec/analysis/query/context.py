@@ -13,7 +13,7 @@ from opspec.analysis.lattice.symbols import symbol
 from opspec.analysis.machine import Machine
 from opspec.diagnostics import Code, Diagnostic, Failure
 from opspec.ir.program import Op
-from opspec.source import Span
+from opspec.source import Source, Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +70,11 @@ def unknown(name: str, known: list[str], span: Span | None, what: str = "name") 
         span,
         f"{hint}known: {', '.join(f'`{k}`' for k in known)}",
     )
+
+
+def written(option: str, text: str) -> Span:
+    """The place of a name that was given as an option of a command."""
+    return Span(Source(f"<{option}>", text), 0, len(text))
 
 
 def needs_machine(name: str, span: Span | None) -> Failure:
