@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from dataclasses import replace
 from typing import NoReturn
 
 from lark import Token, Tree
@@ -299,7 +300,7 @@ class Builder:
             case "name":
                 return s.Name(name=str(node.children[0]), span=span)
             case "parenthesised":
-                return self.expr(_nodes(node)[0])
+                return replace(self.expr(_nodes(node)[0]), span=span)
             case "signed":
                 sign = str(_tokens(node, "SIGN")[0])
                 x = self.expr(_nodes(node)[0])

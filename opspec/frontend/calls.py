@@ -6,7 +6,7 @@ from opspec.diagnostics import Diagnostic
 from opspec.frontend import syntax as s
 from opspec.frontend import typing as t
 from opspec.frontend.builtins import MONOIDS, SCANS, SCATTERS, UNARY, function_names
-from opspec.frontend.drafts import Draft, is_trivial
+from opspec.frontend.drafts import Draft, height, is_trivial
 from opspec.frontend.faults import domains, names, values
 from opspec.frontend.faults import syntax as forms
 from opspec.frontend.integer_exprs import conditions, plural
@@ -177,7 +177,7 @@ def _inline(expr: s.Call, function: s.Function, draft: Draft, env: Env) -> Value
         local.update((p.text, v) for p, v in zip(function.indices, bound, strict=True) if v is not None)
     uses = _uses(function)
     for param, argument in zip(function.params, arguments, strict=True):
-        once = uses.get(param.text, 0) <= 1
+        once = uses.get(param.text, 0) <= 1 and height(argument, 32) < 32
         local[param.text] = (
             argument
             if once or is_trivial(argument)

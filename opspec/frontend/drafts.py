@@ -169,6 +169,24 @@ def guard_facts(condition: Value) -> tuple[tuple[Int, ...], tuple[Int, ...]]:
             return (), ()
 
 
+def size(value: Value, limit: int) -> int:
+    """Number of nodes, counted up to a limit."""
+    n, stack = 0, [value]
+    while stack and n < limit:
+        n += 1
+        stack.extend(operands(stack.pop()))
+    return n
+
+
+def height(value: Value, limit: int) -> int:
+    """How deep a value is, up to a limit."""
+    level, depth = [value], 0
+    while level and depth < limit:
+        depth += 1
+        level = [c for v in level for c in operands(v)]
+    return depth
+
+
 def is_trivial(value: Value) -> bool:
     """Whether repeating the value costs nothing, so that it needs no name."""
     from opspec.ir.values import Extent, Scalar

@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from opspec.frontend.drafts import Draft, Temp, guard_facts
+from opspec.frontend.drafts import Draft, Temp, guard_facts, size
+from opspec.frontend.faults import syntax as forms
 from opspec.frontend.ranges import settle
 from opspec.frontend.reads import check_emptiness, check_reads
 from opspec.ir import bounds
 from opspec.ir.dtypes import Storage
 from opspec.ir.integers import Int
 from opspec.ir.program import Define, Output
-from opspec.ir.values import Range, Read, Reduce, Scan, Select, Value, map_values, operands
+from opspec.ir.values import Range, Read, Reduce, Scan, Select, Value, map_values, operands, walk
 from opspec.source import Span
+
+MAX_INDICES = 64
+MAX_CONDITIONS = 48
+REPEATED = 24
+"""Nodes from which on a value is not repeated for the sake of a guard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +36,15 @@ class Target:
 
 def finish(draft: Draft, target: Target, value: Value) -> list[Define]:
     """The statement's defines, temporaries first; faults are reported."""
-    ranges = settle(draft, target.constraints)
     scope = draft.scope
+    if len(draft.variables) > MAX_INDICES or len(target.constraints) > MAX_CONDITIONS:
+        scope.fail(forms.too_many(target.span, MAX_INDICES, MAX_CONDITIONS))
+    ranges = settle(draft, target.constraints)
     constraints = tuple(dict.fromkeys((*target.constraints, *draft.inherited(value))))
     root = Temp(target.name, target.indices, value, constraints, target.span)
     parts = [*draft.temps.values(), root]
+    if any(len(c) > MAX_CONDITIONS for p in parts for c in (p.constraints, conditions_of(p.value))):
+        scope.fail(forms.too_many(target.span, MAX_INDICES, MAX_CONDITIONS))
     for part in parts:
         part.value = _with_ranges(part.value, ranges, draft)
         part.constraints = _needed(part.constraints, _box(part.indices, ranges), draft)
@@ -53,6 +63,11 @@ def finish(draft: Draft, target: Target, value: Value) -> list[Define]:
         check_reads(part.value, part.constraints, facts, draft, report=True)
         check_emptiness(part.value, facts, draft, report=True)
     return [_define(p, p is parts[-1], target, draft, ranges) for p in parts]
+
+
+def conditions_of(value: Value) -> tuple[Int, ...]:
+    """The conditions of a reduction."""
+    return value.constraints if isinstance(value, Reduce) else ()
 
 
 def _define(part: Temp, is_root: bool, target: Target, draft: Draft, ranges: dict[str, Range]) -> Define:
@@ -98,11 +113,14 @@ def _with_ranges(value: Value, ranges: dict[str, Range], draft: Draft) -> Value:
 # domains of temporaries ----------------------------------------------------------
 def _narrow(parts: list[Temp], ranges: dict[str, Range], draft: Draft, guarded: set[str]) -> None:
     """Give each temporary the domain that it is used on, where that is one."""
-    for k in range(len(parts) - 2, -1, -1):
-        temp = parts[k]
+    users: dict[str, list[Temp]] = {}
+    for part in parts:
+        for name in {v.name for v in walk(part.value) if isinstance(v, Read)}:
+            users.setdefault(name, []).append(part)
+    for temp in reversed(parts[:-1]):
         uses = [
             _projected(site, temp, ranges)
-            for user in parts[k + 1 :]
+            for user in users.get(temp.name, ())
             for site in _sites(user.value, temp.name, user.constraints, use_guards=temp.name in guarded)
         ]
         if not uses:
@@ -162,29 +180,53 @@ def _projected(site: tuple[Int, ...], temp: Temp, ranges: dict[str, Range]) -> t
 def _repair(
     parts: list[Temp], ranges: dict[str, Range], draft: Draft, guarded: set[str]
 ) -> list[Temp] | None:
-    """Put a temporary whose reads need a ``where`` around them back into its users.
+    """Put temporaries whose reads need a ``where`` around them back into their users.
 
-    A reduction stays one, and takes the guard into its domain. None: nothing to do.
+    A reduction, and a value too big to repeat, stay and take the guard into their domain.
+    None: nothing to do.
     """
-    for temp in parts[:-1]:
-        facts = draft.scope.facts.extended(bounds.domain(_box(temp.indices, ranges), temp.constraints))
-        fine = check_reads(temp.value, temp.constraints, facts, draft, report=False) and check_emptiness(
-            temp.value, facts, draft, report=False
-        )
-        if fine or temp.name in guarded:
+    changed = False
+    kept: list[Temp] = []
+    gone: dict[str, Value] = {}
+    for part in parts:
+        if gone:
+            part.value = _replaced(part.value, gone)
+        if part is parts[-1] or _is_fine(part, ranges, draft):
+            kept.append(part)
             continue
-        if isinstance(temp.value, Reduce | Scan):
-            guarded.add(temp.name)
-            return parts
-        del draft.temps[temp.name]
-        rest = [p for p in parts if p is not temp]
-        for part in rest:
-            part.value = _replaced(part.value, temp.name, temp.value)
-        return rest
-    return None
+        if part.name in guarded:  # the guard stands around one of its users
+            above = _above(part.name, parts[:-1])
+            changed = changed or not above <= guarded
+            guarded |= above
+            kept.append(part)
+            continue
+        changed = True
+        if isinstance(part.value, Reduce | Scan) or size(part.value, REPEATED) >= REPEATED:
+            guarded.add(part.name)
+            kept.append(part)
+        else:
+            gone[part.name] = part.value
+            del draft.temps[part.name]
+    return kept if changed else None
 
 
-def _replaced(value: Value, name: str, new: Value) -> Value:
-    if isinstance(value, Read) and value.name == name:
-        return new
-    return map_values(value, lambda v: _replaced(v, name, new))
+def _above(name: str, parts: list[Temp]) -> set[str]:
+    """The temporaries that read one, directly or through others."""
+    found = {name}
+    for part in parts:
+        if any(isinstance(v, Read) and v.name in found for v in walk(part.value)):
+            found.add(part.name)
+    return found
+
+
+def _is_fine(temp: Temp, ranges: dict[str, Range], draft: Draft) -> bool:
+    facts = draft.scope.facts.extended(bounds.domain(_box(temp.indices, ranges), temp.constraints))
+    return check_reads(temp.value, temp.constraints, facts, draft, report=False) and check_emptiness(
+        temp.value, facts, draft, report=False
+    )
+
+
+def _replaced(value: Value, gone: dict[str, Value]) -> Value:
+    if isinstance(value, Read) and value.name in gone:
+        return gone[value.name]
+    return map_values(value, lambda v: _replaced(v, gone))

@@ -156,6 +156,9 @@ class _Loader:
         except (OSError, ValueError, RuntimeError):
             self.report.append(faults.unreadable(item.span, item.path, "it is no path"))
             return
+        if target.exists() and not target.is_file():
+            self.report.append(faults.unreadable(item.span, item.path, "it is no file"))
+            return
         if target in {p for p, _ in chain}:
             first = next(k for k, (p, _) in enumerate(chain) if p == target)
             loop = (*(n for _, n in chain[first:]), chain[first][1])

@@ -8,10 +8,12 @@ from opspec.diagnostics import Diagnostic
 from opspec.frontend import coverage, signature
 from opspec.frontend import syntax as s
 from opspec.frontend.faults import domains, grouping, names
+from opspec.frontend.faults import syntax as forms
 from opspec.frontend.faults.naming import in_statement
 from opspec.frontend.inplace import check_in_place
 from opspec.frontend.scope import OpScope, Skip
 from opspec.frontend.statements import statement
+from opspec.frontend.value_exprs import MAX_DEPTH
 from opspec.ir import bounds
 from opspec.ir.dtypes import DTypeParam
 from opspec.ir.program import Assume, Boundary, Define, Kernel, Op, Require
@@ -128,7 +130,9 @@ def _body(block: s.KernelBlock, scope: OpScope) -> tuple[Define, ...]:
         before = len(scope.report)
         try:
             defines = statement(node, scope)
-        except Skip:
+        except (Skip, RecursionError) as e:
+            if isinstance(e, RecursionError):
+                scope.report.append(forms.too_deep(node.span, MAX_DEPTH))
             scope.report[before:] = [in_statement(d, node.span) for d in scope.report[before:]]
             scope.broken.add(node.name.text)
             scope.promised.discard(node.name.text)

@@ -12,6 +12,7 @@ from opspec.frontend.scope import Env, IndexVar, OpScope, Skip
 from opspec.ir.dtypes import DTYPES, DType, DTypeParam, Storage, choices
 from opspec.ir.program import Assume, Require, ScalarParam, Tensor
 
+MAX_RANK = 32
 _OPS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 
 
@@ -102,6 +103,8 @@ def _tensor(p: s.Parameter, scope: OpScope, role: str) -> None:
         )
     if p.default is not None:
         scope.fail(values.default(p.default.span, p.name.text, "tensor"))
+    if len(p.extents) > MAX_RANK:
+        scope.fail(forms.form(p.span, f"`{p.name.text}` has {len(p.extents)} axes; the limit is {MAX_RANK}"))
     extents = tuple(integer(e, scope, Env({})) for e in p.extents)
     for extent, written in zip(extents, p.extents, strict=True):
         if extent.tensors():

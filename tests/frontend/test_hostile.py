@@ -136,3 +136,31 @@ def test_random_edits_never_crash():
         except Failure as failure:
             assert failure.diagnostics
             assert all(d.span is not None for d in failure.diagnostics)
+
+
+def test_lets_that_a_guard_makes_safe_are_not_repeated_without_end():
+    lets = "\n".join(f"let a{k} = a{k - 1} * a{k - 1}" for k in range(1, 40))
+    text = f"fn g(x) {{\nlet a0 = x * x\n{lets}\na39\n}}\n"
+    op = load_text(text + HEAD + "where(i >= 1, g(x[i - 1]), 0)" + TAIL).ops[0]
+    assert len(op.defines) < 45
+    assert all(str(d.constraints[0]) == "i - 1" for d in op.defines[:-1])
+
+
+def test_values_that_are_deep_only_after_inlining():
+    deep = "fn f(x) = x" + " + 1" * 60 + "\n"
+    load_text(deep + HEAD + "f(" * 35 + "x[i]" + ")" * 35 + TAIL)
+
+
+def test_many_conditions_and_axes():
+    many = ", ".join(f"i < N + {k}" for k in range(500))
+    assert codes_of(HEAD + f"x[i] for {many}" + TAIL) == {"OP106"}
+    dims = ", ".join(f"D{k}" for k in range(40))
+    assert "OP109" in codes_of(f"op f[{dims}](x: f32[{dims}]) -> y: f32[D0] {{ kernel k {{ y[i] = 0 }} }}")
+
+
+def test_an_import_that_is_no_file(tmp_path):
+    path = tmp_path / "a.op"
+    path.write_text('import "/dev/zero"\nimport "."\n')
+    with pytest.raises(Failure) as e:
+        load(path)
+    assert [d.code.code for d in e.value.diagnostics] == ["OP110", "OP110"]

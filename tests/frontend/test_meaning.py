@@ -10,7 +10,9 @@ from opspec.reference.evaluate import evaluate
 INF = float("inf")
 
 
-def run(text: str, dims: dict[str, int], scalars: dict[str, float] | None = None, boundary: str = "", **inputs):
+def run(
+    text: str, dims: dict[str, int], scalars: dict[str, float] | None = None, boundary: str = "", **inputs
+):
     op = load_text(text).ops[0]
     verify(op)
     arrays = {k: np.asarray(v) for k, v in inputs.items()}
@@ -59,7 +61,9 @@ def test_divisions_of_indices_round_down():
 
 
 def test_ties_round_to_even_and_then_clamp():
-    text = "op f[N](x: f32[N]) -> q: i8[N] { kernel k { q[i] = i8.sat(clamp(round(x[i] / 0.5), -128, 127)) } }"
+    text = (
+        "op f[N](x: f32[N]) -> q: i8[N] { kernel k { q[i] = i8.sat(clamp(round(x[i] / 0.5), -128, 127)) } }"
+    )
     out = run(text, {"N": 8}, x=[0.25, 0.75, 1.25, -0.25, -0.75, 63.75, -64.25, 0.6])
     assert out["q"].tolist() == [0, 2, 2, 0, -2, 127, -128, 1]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from opspec.diagnostics import Code, Diagnostic, Note, register
+from opspec.frontend.faults.naming import short
 from opspec.source import Span
 
 RANGE = register(
@@ -116,7 +117,7 @@ def out_of_range(
         notes.append(Note(f"`{text}` reaches `{reach}`"))
     return Diagnostic(
         code=RANGE,
-        message=f"index `{text}` may {side}",
+        message=f"index `{short(text)}` may {side}",
         span=span,
         notes=tuple(notes),
         help="restrict the domain with `for`, say what lies outside with `else`, or guard it with `where`",
@@ -152,7 +153,7 @@ def may_select_nothing(span: Span, name: str, condition: str) -> Diagnostic:
     identity = {"max": "-inf", "min": "inf"}[name]
     return Diagnostic(
         code=EMPTY,
-        message=f"`{condition[:60]}` may select nothing, and `{name}` has no value then",
+        message=f"`{short(condition)}` may select nothing, and `{name}` has no value then",
         span=span,
         help=f"declare its identity: `{name}[…](…) else {identity}`",
     )

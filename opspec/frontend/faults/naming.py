@@ -21,6 +21,12 @@ def in_statement(diagnostic: Diagnostic, statement: Span | None) -> Diagnostic:
     return replace(diagnostic, notes=(*diagnostic.notes, note))
 
 
+def short(text: str, limit: int = 60) -> str:
+    """A piece of a spec on one line, cut where it is long."""
+    line = " ".join(text.split())
+    return line if len(line) <= limit else f"{line[:limit]}…"
+
+
 def nearest(name: str, candidates: Iterable[str]) -> str:
     """``did you mean `…`?`` for a near miss, else the empty string."""
     known = [c for c in candidates if c]

@@ -163,6 +163,16 @@ def too_much(span: Span, limit: int) -> Diagnostic:
     )
 
 
+def too_many(span: Span, indices: int, conditions: int) -> Diagnostic:
+    """A statement beyond what proofs are tried on."""
+    return Diagnostic(
+        code=TOO_BIG,
+        message=f"a statement with more than {indices} indices or {conditions} conditions",
+        span=span,
+        help="name parts of it in statements of their own",
+    )
+
+
 def too_big(source: Source, limit: str) -> Diagnostic:
     """Text beyond the limit."""
     return Diagnostic(

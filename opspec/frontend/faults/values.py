@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from opspec.diagnostics import Code, Diagnostic, Note, register
+from opspec.frontend.faults.naming import short
 from opspec.source import Span
 
 MISMATCH = register(
@@ -99,7 +100,7 @@ def power(span: Span, text: str) -> Diagnostic:
 
 def integer(span: Span, text: str, why: str, help: str = "") -> Diagnostic:
     """An expression that is no integer of dims and indices."""
-    return Diagnostic(code=INTEGER, message=f"`{text[:60]}` {why}", span=span, help=help)
+    return Diagnostic(code=INTEGER, message=f"`{short(text)}` {why}", span=span, help=help)
 
 
 def default(span: Span, name: str, dtype: str) -> Diagnostic:
@@ -111,14 +112,14 @@ def default(span: Span, name: str, dtype: str) -> Diagnostic:
 
 def on_data(span: Span, text: str, help: str) -> Diagnostic:
     """A requirement that the host cannot check."""
-    return Diagnostic(code=CONDITION, message=f"`{text[:60]}` depends on data", span=span, help=help)
+    return Diagnostic(code=CONDITION, message=f"`{short(text)}` depends on data", span=span, help=help)
 
 
 def condition(span: Span, text: str, help: str = "") -> Diagnostic:
     """A condition on values where a domain is stated."""
     return Diagnostic(
         code=CONDITION,
-        message=f"`{text[:60]}` does not compare integer expressions",
+        message=f"`{short(text)}` does not compare integer expressions",
         span=span,
         help=help or "a condition on data goes into `where(condition, a, b)`",
     )
