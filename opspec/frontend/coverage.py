@@ -37,6 +37,9 @@ def check(
     ``conditions``: where the text of a constraint stands, for the message.
     """
     images: list[list[Segment]] = []
+    outside = [d for w in writers for d in _outside(tensor, w, facts, place)]
+    if outside:
+        return outside
     for w in writers:
         image = _image(w, facts)
         if isinstance(image, str):
@@ -53,6 +56,24 @@ def check(
             text = f"it is written only where `{said}`"
             return [domains.uncovered(w.span or place, tensor.name, text)]
     return _tiles(tensor, writers, images, facts, place)
+
+
+def _outside(tensor: Tensor, writer: Define, facts: Facts, place: Span) -> list[Diagnostic]:
+    """Writes that are not proven to stay inside the tensor."""
+    assert writer.output is not None
+    known = facts.extended(domain(writer.ranges, writer.constraints))
+    for k, (at, extent) in enumerate(zip(writer.output.at, tensor.extents, strict=True)):
+        if at.tensors():
+            continue
+        for over, goal in ((True, extent - 1 - at), (False, at)):
+            if not prove(goal, known):
+                axis = f"axis {k} of `{tensor.name}`" if len(tensor.extents) > 1 else f"`{tensor.name}`"
+                return [
+                    domains.written_outside(
+                        writer.span or place, str(at), axis, str(extent), over, tensor.span
+                    )
+                ]
+    return []
 
 
 def _image(writer: Define, facts: Facts) -> list[Segment] | str:

@@ -145,20 +145,35 @@ def _check_new(node: s.Statement, scope: OpScope) -> None:
 
 
 def _check_gathered(node: s.Statement, tensor: Tensor, at: tuple[Int, ...], scope: OpScope) -> None:
-    for index, written in zip(at, node.at, strict=True):
-        data = [a for a in index.atoms() if isinstance(a, Datum)]
-        if not data:
-            continue
+    """Writes through data: only in place, and only where no two points can meet."""
+    data = [(index, written) for index, written in zip(at, node.at, strict=True) if index.tensors()]
+    covered = {n for index in at if not index.tensors() for n in index.free_indices()}
+    for index, _ in data:
+        if _one_to_one(index, scope):
+            covered |= index.free_indices()
+    for index, written in data:
+        name = min(index.tensors())
         if tensor.role == "out":
             scope.fail(
                 domains.target(
                     written.span,
-                    f"`{tensor.name}` is an output, and a write through `{data[0].tensor}` may leave elements out",
+                    f"`{tensor.name}` is an output, and a write through `{name}` may leave elements out",
                     f"declare `{tensor.name}` as `inout`: elements not written keep their values",
                 )
             )
-        if data[0].tensor not in scope.distinct:
-            scope.fail(domains.gathered(written.span, tensor.name, data[0].tensor))
+        if not index.free_indices() <= covered:
+            scope.fail(domains.gathered(written.span, tensor.name, name))
+
+
+def _one_to_one(index: Int, scope: OpScope) -> bool:
+    """Whether different points give different values: one promised read, by bare indices, and an offset."""
+    reads = [(a, c) for m, c in index.terms if len(m) == 1 for a, p in m if isinstance(a, Datum) and p == 1]
+    if len(reads) != 1:
+        return False
+    (atom, _), *_ = reads
+    rest = index - Int.of(atom) * reads[0][1]
+    bare = {i.index for i in atom.indices}
+    return atom.tensor in scope.distinct and not rest.free_indices() and Int.of(atom).free_indices() <= bare
 
 
 def _storage(node: s.Statement, tensor: Tensor | None, scope: OpScope) -> Storage | None:

@@ -302,6 +302,38 @@ def test_gathered_writes_need_the_promise():
     assert codes(text.format("")) == ["OP306"]
 
 
+@pytest.mark.parametrize(
+    ("at", "promise", "fine"),
+    [
+        ("b, pos[b]", "", True),
+        ("slot[b], d", "assume distinct(slot)", True),
+        ("slot[b] + 1, d", "assume distinct(slot)", True),
+        ("slot[b // 2], d", "assume distinct(slot)", False),
+        ("slot[b] // 2, d", "assume distinct(slot)", False),
+        ("table[b, pos[b] // 8], pos[b] % 8", "assume distinct(table)", True),
+        ("table[b, pos[b] // 8], pos[b] % 8", "assume distinct(pos)", False),
+        ("table[0, b], pos[b]", "", False),
+        ("slot[b], b", "", True),
+    ],
+)
+def test_points_that_write_through_data_must_not_meet(at: str, promise: str, fine: bool):
+    value = "k[b, d]" if at.endswith("d") else "k[b, 0]"
+    text = (
+        "op f[B](k: f32[B, B], slot: i32[B], pos: i32[B], table: i32[B, B], inout c: f32[B, B]) {\n"
+        f" {promise}\n require B >= 1\n kernel w {{ c[{at}] = {value} }}\n}}"
+    )
+    if fine:
+        op_of(text)
+    else:
+        assert codes(text) == ["OP306"]
+
+
+def test_writes_stay_inside():
+    text = "op f[N](x: f32[N], inout y: f32[N]) {{ kernel k {{ y[{}] = x[i] }} }}"
+    assert codes(text.format("i + 1")) == ["OP301"]
+    op_of(text.format("N - 1 - i"))
+
+
 # outputs ----------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("head", "lines"),

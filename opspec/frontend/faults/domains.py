@@ -120,8 +120,27 @@ def out_of_range(
         message=f"index `{short(text)}` may {side}",
         span=span,
         notes=tuple(notes),
-        help="restrict the domain with `for`, say what lies outside with `else`, or guard it with `where`",
+        help="restrict the domain with `for`, say what lies outside with `else`, or guard it with `where`"
+        + _required(text, extent),
     )
+
+
+def written_outside(
+    span: Span, text: str, axis: str, extent: str, over: bool, where: Span | None
+) -> Diagnostic:
+    """A write that is not proven to stay inside."""
+    side = f"be `{extent}` or more" if over else "be negative"
+    return Diagnostic(
+        code=RANGE,
+        message=f"index `{short(text)}` on the left-hand side may {side}",
+        span=span,
+        notes=(Note(f"{axis} has the extent `{extent}`", where),),
+        help="restrict the domain with `for`" + _required(text, extent),
+    )
+
+
+def _required(text: str, extent: str) -> str:
+    return f", or say `require {extent} > {text}`" if text.isdigit() else ""
 
 
 def outside_domain(span: Span, name: str, condition: str, where: Span | None) -> Diagnostic:
