@@ -80,10 +80,11 @@ def _image(writer: Define, facts: Facts) -> list[Segment] | str:
     assert writer.output is not None
     ranges = {r.index: r for r in writer.ranges}
     used: set[str] = set()
+    through: set[str] = set()
     result: list[Segment] = []
     for at in writer.output.at:
         if at.tensors():
-            used |= at.free_indices()
+            through |= at.free_indices()
             result.append(Segment(at, ONE))
             continue
         if used & at.free_indices():
@@ -94,7 +95,7 @@ def _image(writer: Define, facts: Facts) -> list[Segment] | str:
             return f"what `{at}` reaches is not understood as an interval"
         result.append(image)
     segment = segment_of(writer)
-    missing = sorted(set(ranges) - used - ({segment[0]} if segment is not None else set()))
+    missing = sorted(set(ranges) - used - through - ({segment[0]} if segment is not None else set()))
     if missing:
         return f"index `{missing[0]}` is not part of where it writes, so that elements would be written again"
     return result
