@@ -14,8 +14,8 @@ from opspec.frontend.inplace import check_in_place
 from opspec.frontend.scope import OpScope, Skip
 from opspec.frontend.statements import statement
 from opspec.frontend.value_exprs import MAX_DEPTH
-from opspec.ir import bounds
 from opspec.ir.dtypes import DTypeParam
+from opspec.ir.facts import facts
 from opspec.ir.program import Assume, Boundary, Define, Kernel, Op, Require
 
 
@@ -37,7 +37,7 @@ def operator(
                 scope.dtypes[param.name] = param
     signature.declare_dims(node, scope)
     requires, assumes, parameters = _declarations(node, scope)
-    scope.facts = bounds.facts(requires, assumes)
+    scope.facts = facts(requires, assumes)
     kernels = _kernels(node, scope)
     if not node.results and not any(p.inout for p in node.parameters):
         scope.report.append(domains.no_result(node.name.span, node.name.text))

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from opspec.ir import bounds
-from opspec.ir.bounds import Facts
 from opspec.ir.dtypes import BOOL, F32, I32, I64, compute_dtype
+from opspec.ir.facts import facts_of
 from opspec.ir.integers import Datum, Int
 from opspec.ir.program import Boundary, Define, Op
 from opspec.ir.values import (
@@ -197,11 +197,6 @@ CHECKS: tuple[Callable[[Op], Iterator[str]], ...] = (
     outputs_are_written,
     reads_are_in_range,
 )
-
-
-def facts_of(op: Op) -> Facts:
-    """What an op's requirements and promises allow a proof to use."""
-    return bounds.facts(op.requires, op.assumes)
 
 
 def _whole_statements(boundary: Boundary) -> Iterator[str]:
