@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from opspec.frontend import syntax as s
 from opspec.frontend.scope import Env, IndexVar, OpScope
 from opspec.ir.bounds import prove
-from opspec.ir.integers import Index, Int
+from opspec.ir.integers import Datum, Index, Int
 from opspec.ir.program import Define
 from opspec.ir.values import Literal, Read, Reduce, Select, Value, free_indices, operands
 from opspec.source import Span
@@ -165,6 +165,9 @@ def guard_facts(condition: Value) -> tuple[tuple[Int, ...], tuple[Int, ...]]:
         case Unary(op="not", x=x):
             yes, no = guard_facts(x)
             return no, yes
+        case Read(name=name, indices=indices, otherwise=None):
+            truth = Int.of(Datum(name, indices))
+            return (truth - 1,), (-truth,)
         case _:
             return (), ()
 

@@ -111,6 +111,15 @@ def test_a_boolean_tensor_is_a_domain():
     assert not any("keep" in str(c) for c in named(op, "p.m.1").constraints)
 
 
+def test_a_boolean_read_guards_its_domain():
+    op = body(
+        "s[m, n] = x[m, n] for keep[m, n]",
+        "y[m, n] = where(keep[m, n], s[m, n], 0) + where(not keep[m, n], 0, s[m, n])",
+        head="op f[M, N](x: f32[M, N], keep: bool[M, N]) -> y: f32[M, N]",
+    )
+    assert named(op, "y").constraints == ()
+
+
 # 3 -------------------------------------------------------------------------------
 def test_reads_are_proven_defaulted_or_guarded():
     stencil = "op f[N](x: f32[N]) -> y: f32[N]"
