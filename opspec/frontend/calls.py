@@ -194,10 +194,16 @@ def _inline(expr: s.Call, function: s.Function, draft: Draft, env: Env) -> Value
                 value = draft.temp(binding.name.text, value, binding.span)
             local[binding.name.text] = value
             inside.names[binding.name.text] = value
-        return lower(function.value, draft, inside)
+        result = lower(function.value, draft, inside)
     finally:
         draft.inlined -= 1
         draft.in_library = outside
+    if outer is not env:
+        free = free_indices(result)
+        for v in outer.names.values():
+            if isinstance(v, IndexVar) and v.name in free:
+                scope.fail(names.escapes(v.span, v.shown, name, draft.origin))
+    return result
 
 
 def _restricted(

@@ -39,6 +39,8 @@ def reduction(expr: s.Call, draft: Draft, env: Env) -> Value:
     _attach(domain.constraints, variables)
     body = _body(lower(expr.arguments[0], draft, inner), monoid, expr, draft)
     empty = _identity(expr, monoid, draft, env)
+    if empty is not None and monoid in ("max", "min"):
+        body, empty = t.promote([body, empty], scope, expr.span)
     guard = _data_guard(domain, draft, inner)
     if guard is not None:
         body = _guarded(body, guard, monoid, empty, expr, draft)
@@ -225,7 +227,9 @@ def _identity(expr: s.Call, monoid: Monoid, draft: Draft, env: Env) -> Value | N
                 values.mismatch(expr.otherwise.span, "the `else` of an arg-reduction is an index")
             )
         return t.widen(value, I64)
-    return t.to_float(value, draft.scope, expr.otherwise.span) if value.dtype.kind != "float" else value
+    if value.dtype is BOOL:
+        t.to_float(value, draft.scope, expr.otherwise.span)
+    return value
 
 
 def _data_guard(domain: Domain, draft: Draft, env: Env) -> Value | None:

@@ -15,7 +15,7 @@ from opspec.frontend.value_exprs import lower
 from opspec.ir.dtypes import DTYPES, Storage
 from opspec.ir.integers import Datum, Int
 from opspec.ir.program import Define, Output, Tensor
-from opspec.ir.values import Scan, walk
+from opspec.ir.values import Reduce, Scan, walk
 
 
 def statement(node: s.Statement, scope: OpScope) -> list[Define]:
@@ -49,7 +49,11 @@ def statement(node: s.Statement, scope: OpScope) -> list[Define]:
     storage = _storage(node, tensor, scope)
     stored = tensor.dtype if tensor is not None else storage
     if stored is not None:
-        value = t.store(value, stored, scope, node.value.span, name)
+        kept = t.store(value, stored, scope, node.value.span, name)
+        if kept is not value and isinstance(value, Reduce | Scan):  # it converts: name what it converts
+            named = draft.temp(value.monoid, value, node.value.span)
+            kept = t.store(named, stored, scope, node.value.span, name)
+        value = kept
     for scan in walk(value):
         if isinstance(scan, Scan):
             _scan(scan, domain.constraints, draft)

@@ -411,6 +411,22 @@ def test_integers_stay_integers():
     assert "(l[i] == implicit i64(t))" in shown(op)[1]
 
 
+def test_a_reduction_that_is_converted_to_be_stored_gets_a_name():
+    op = op_of(
+        "op f[N](x: f32[N], a: i32[N]) -> top: i32[], s: f32[], r: f32[N] {\n kernel k {\n"
+        "  top = argmax[i](x[i])\n  s = sum[i](a[i])\n  r[i] = scan_sum[i](a[i])\n }\n}"
+    )
+    assert [d.name for d in op.defines] == ["top.argmax.1", "top", "s.sum.1", "s", "r.sum.1", "r"]
+
+
+def test_an_identity_and_its_integers_compute_in_one_type():
+    head = "op f[N](a: i32[N]) -> y: f32[N]"
+    op = body("y[i] = max[j | j < i](a[j]) else -inf", head=head)
+    assert "max[j < N | i - j - 1 >= 0](implicit f32(a[j])) else -inf:f32" in shown(op)[0]
+    op = body("y[i] = max[j | j < i](a[j]) else -1", head=head)
+    assert named(op, "y.max.1").value.dtype.name == "i32"
+
+
 def test_powers_are_written_out():
     op = body("y[m, n] = (x[m, n] + 1) ** 3 + x[m, n] ** -2")
     assert "((y.base.1[m, n] * y.base.1[m, n]) * y.base.1[m, n])" in shown(op)[-1]

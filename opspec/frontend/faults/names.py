@@ -187,6 +187,16 @@ def unbound(span: Span, index: str, statement: str) -> Diagnostic:
     )
 
 
+def escapes(span: Span, index: str, function: str, statement: str) -> Diagnostic:
+    """An index of a function whose value still depends on it."""
+    return Diagnostic(
+        code=UNBOUND,
+        message=f"index `{index}` is not on the left-hand side of `{statement}`, and `{function}` has a value for each",
+        span=span,
+        help=f"add it to the left-hand side, or reduce over it: `sum[{index}]({function}[{index}](…))`",
+    )
+
+
 def arity(span: Span, what: str, expected: str, found: int, where: Span | None = None) -> Diagnostic:
     """The wrong number of indices or arguments."""
     notes = (Note("declared here", where),) if where is not None else ()
