@@ -22,7 +22,7 @@ POINTER = {
     "f32": "*fp32", "bf16": "*bf16", "f16": "*fp16", "f8e4m3": "*fp8e4nv", "f8e5m2": "*fp8e5", "i8": "*i8",
     "i32": "*i32", "i64": "*i64", "bool": "*i1",
 }  # fmt: skip
-SCALAR = {"float": "fp32", "int": "i32", "bool": "i1"}
+SCALAR = {"float": "fp32", "int": "i32", "bool": "i32"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

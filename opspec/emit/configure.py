@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from opspec.emit.host import host_int
 from opspec.emit.triton import KernelText
+from opspec.ir.dtypes import choices
 from opspec.schedule.plan import Variant
 from opspec.schedule.resources import Limits, epilogue_registers, offered_tiles
 from opspec.schedule.roles import fast_axes
@@ -24,15 +25,19 @@ ACCUMULATOR = 16384  # elements of a product's accumulator, beside which its epi
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
     """Elements of a block: the most that is held whole, of a chunk of a stream, of rows together, and
-    of a block without reductions. ``SMALL`` sizes make ``verify`` walk every variant on small shapes."""
+    of a block without reductions. ``product``: the most along one axis of a block product (None: what
+    the resource model offers), ``held`` the same where the axis is whole. ``SMALL`` sizes make
+    ``verify`` walk every variant on small shapes; they are sizes that a matrix unit still takes."""
 
     resident: int = 16384
     chunk: int = 4096
     together: int = 4096
     pointwise: int = 2048
+    product: int | None = None
+    held: int = 512
 
 
-SMALL = Sizes(resident=4, chunk=16, together=16, pointwise=32)
+SMALL = Sizes(resident=4, chunk=16, together=16, pointwise=32, product=16, held=16)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +57,7 @@ def configure(
 ) -> Choice:
     """The configuration of one variant."""
     if variant.roles.products:
-        return _product_choice(variant, text, names, limits, last=last)
+        return _product_choice(variant, text, names, limits, sizes, last=last)
     return _plain_choice(graph, variant, text, names, sizes, last=last)
 
 
@@ -114,15 +119,18 @@ def _plain_choice(
 
 
 def _product_choice(
-    variant: Variant, text: KernelText, names: Mapping[str, str], limits: Limits, *, last: bool
+    variant: Variant, text: KernelText, names: Mapping[str, str], limits: Limits, sizes: Sizes, *, last: bool
 ) -> Choice:
     roles = variant.roles
     extent = {a.name: host_int(a.extent, names) for a in variant.program.axes}
+    # a matrix unit takes 32 bytes of depth at least
+    deep = {p.k for p in roles.products.values() if p.cast is not None and min(d.bits for d in choices(p.cast)) == 8}
+    least = {axis: 32 if axis in deep else 16 for axis in text.blocks}
     lines: list[str] = []
     fixed: list[str] = []
     for axis in roles.tile:
         if axis in text.blocks:
-            lines.append(f"{text.blocks[axis]} = launch.power_of_2({extent[axis]}, 16)")
+            lines.append(f"{text.blocks[axis]} = launch.power_of_2({extent[axis]}, {least[axis]})")
             fixed.append(text.blocks[axis])
     product = next(iter(roles.products.values()))
     free = [a for a in (product.rows, product.columns) if a not in roles.tile]
@@ -130,7 +138,10 @@ def _product_choice(
     batch = [extent[a] for a in roles.grid if a not in text.blocks]
     if len(free) == 2 and len(others) == 1:
         busy = epilogue_registers(variant.program)
-        wide, narrow = (_tiles_text(offered_tiles(limits, bits, busy)) for bits in (16, 32))
+        offered = [offered_tiles(limits, bits, busy) for bits in (16, 32)]
+        if sizes.product is not None:
+            offered = [((sizes.product, sizes.product, least[others[0]], 4, 2),)] * 2
+        wide, narrow = map(_tiles_text, offered)
         blocks = [text.blocks[a] for a in (product.rows, product.columns, others[0])]
         lines.append("# rows, columns, depth, warps, stages: the first that fills the device")
         lines.append(f"tiles = {wide}")
@@ -153,8 +164,10 @@ def _product_choice(
             size = f"max(16, min(128, launch.share({ACCUMULATOR} if width < 4 else {ACCUMULATOR // 4}, {', '.join(fixed)})))"
         elif axis in roles.grid:
             size = "128 if width < 4 else 32"
-        lines.append(f"{text.blocks[axis]} = launch.power_of_2({extent[axis]}, 16, {size})")
-    test = f"{' * '.join(fixed)} <= 512" if fixed and not last else None
+        if sizes.product is not None:
+            size = str(max(sizes.product, least[axis]))
+        lines.append(f"{text.blocks[axis]} = launch.power_of_2({extent[axis]}, {least[axis]}, {size})")
+    test = f"{' * '.join(fixed)} <= {sizes.held ** len(fixed) if sizes.product else sizes.held}" if fixed and not last else None
     return Choice(
         kernel=text.name, test=test, lines=tuple(lines), blocks=tuple(text.blocks.values()), warps="8 if width < 4 else 4",
         stages="2",

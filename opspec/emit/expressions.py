@@ -141,7 +141,8 @@ class Expressions:
             case Extent(value=v):
                 return self.integer(v, target)
             case Scalar(name=name):
-                return self.names[name], ATOM
+                # a truth value arrives as an integer
+                return (f"{self.names[name]} != 0", 1) if value.dtype is BOOL else (self.names[name], ATOM)
             case Read(name=name):
                 return self.expand((name, ATOM), self.axes[name], target)
             case Unary(op="neg", x=x):
@@ -199,8 +200,9 @@ class Expressions:
             return f"tl.cast({x[0]}, {TL[value.dtype.name]})", ATOM
         if value.implicit or value.to == F32:
             return f"{wrap(x, ATOM)}.to({TL[value.dtype.name]})", ATOM
-        if value.mode == "sat" and isinstance(value.to, DType):
-            text = self.call(f"to_{value.to.name}_sat", x[0])
+        f8 = isinstance(value.to, DType) and value.to.kind == "float" and value.to.bits == 8
+        if isinstance(value.to, DType) and (value.mode == "sat" or (value.mode == "nonsat" and f8)):
+            text = self.call(f"to_{value.to.name}_{value.mode}", x[0])
         else:
             text = f"{wrap(x, ATOM)}.to({self.storage(value.to)})", ATOM
         if isinstance(value.to, DType) and value.to == value.dtype:

@@ -250,8 +250,11 @@ class _Launcher:
             lookup[pointer(tensor.name)] = host
             for i in range(len(tensor.extents)):
                 lookup[stride(tensor, i)] = f"{host}.stride({i})"
-        for n in (*self.op.dims, *(s.name for s in self.op.scalars)):
+        for n in self.op.dims:
             lookup[self.names[n]] = self.names[n]
+        for s in self.op.scalars:
+            name = self.names[s.name]
+            lookup[name] = {"float": f"float({name})", "bool": f"int({name})"}.get(s.dtype.kind, name)
         return [lookup[p] for p in k.texts[0].params]
 
     def _configure_lines(self, k: KernelLaunch) -> list[str]:

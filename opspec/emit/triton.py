@@ -11,7 +11,7 @@ from typing import assert_never
 
 from opspec.emit.expressions import ATOM, TL, Expressions, literal, wrap
 from opspec.emit.names import escape
-from opspec.ir.dtypes import F32, DType, DTypeParam, Storage, compute_dtype
+from opspec.ir.dtypes import F32, F8E5M2, DType, DTypeParam, Storage, compute_dtype
 from opspec.ir.integers import Int
 from opspec.ir.program import Op, Tensor
 from opspec.ir.values import Extent, Literal, Monoid, Read, Value
@@ -300,12 +300,14 @@ class _Printer:
     def multiply(self, s: Multiply) -> None:
         a, b = self.operand(s.a), self.operand(s.b)
         acc = f", {s.var.name}" if s.accumulate else ""
-        self.put(f'{s.var.name} = tl.dot({a}, {b}{acc}, input_precision="{s.precision}")')
+        kind = f'input_precision="{s.precision}"' if s.var.dtype is F32 else f"out_dtype={TL[s.var.dtype.name]}"
+        self.put(f"{s.var.name} = tl.dot({a}, {b}{acc}, {kind})")
 
     def operand(self, o: Operand) -> str:
         text = self.x.value(o.value, o.axes)
         if o.masks:
-            text = (f"tl.where({self.mask(o.masks, o.axes)}, {text[0]}, 0.0)", ATOM)
+            zero = "0.0" if o.value.dtype is F32 else "0"
+            text = (f"tl.where({self.mask(o.masks, o.axes)}, {text[0]}, {zero})", ATOM)
         have: Storage | None = self.raw.get(o.value.name) if isinstance(o.value, Read) else None
         want: Storage = o.cast if o.cast is not None else F32
         if have == want and not o.masks:
@@ -333,7 +335,11 @@ class _Printer:
         self.put(f"{s.var.name} = {text}")
 
     def write(self, s: Write) -> None:
-        args = [self.located(s.tensor, s.tensor, s.at, s.axes), self.x.value(s.value, s.axes)[0]]
+        value = self.x.value(s.value, s.axes)[0]
+        if self.tensor(s.tensor).dtype == F8E5M2:
+            # the device's own conversion would make infinities finite
+            value = self.x.call("to_f8e5m2_nonsat", value)[0]
+        args = [self.located(s.tensor, s.tensor, s.at, s.axes), value]
         if s.masks:
             args.append(f"mask={self.mask(s.masks, s.axes)}")
         self.put(f"tl.store({', '.join(args)})")

@@ -147,6 +147,20 @@ def to_f8e4m3_sat(x):
 
 
 @triton.jit
+def to_f8e4m3_nonsat(x):
+    """f32 to f8e4m3, NaN beyond ±464, from where the nearest code would be above 448; no infinity exists."""
+    return tl.where(tl.abs(x) > 464.0, float("nan"), x).to(tl.float8e4nv)
+
+
+@triton.jit
+def to_f8e5m2_nonsat(x):
+    """f32 to f8e5m2, infinite from ±61440 on (the conversion of the device saturates), NaN kept."""
+    code = x.to(tl.float8e5).to(tl.uint8, bitcast=True)
+    infinity = tl.where(x < 0, 252, 124).to(tl.uint8)
+    return tl.where(tl.abs(x) >= 61440.0, infinity, code).to(tl.float8e5, bitcast=True)
+
+
+@triton.jit
 def to_f8e5m2_sat(x):
     """f32 to f8e5m2, saturating at ±57344, NaN kept."""
     return clamp_to(x, -57344.0, 57344.0).to(tl.float8e5)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from opspec.ir.dtypes import DType, Storage, compute_dtype
+from opspec.ir.dtypes import BOOL, I4, I64, DType, Storage, choices, compute_dtype
 from opspec.ir.integers import Datum, Int, index
 from opspec.ir.program import Define
 from opspec.ir.values import (
@@ -30,8 +30,7 @@ from opspec.ir.values import (
     map_values,
     walk,
 )
-from opspec.ir.dtypes import BOOL, I64
-from opspec.schedule.block import Block
+from opspec.schedule.block import Block, reads_of
 from opspec.schedule.refuse import unsupported
 
 Axes = frozenset[str]
@@ -190,6 +189,9 @@ class _Builder:
         self.crossing = crossing & self.local
 
     def build(self) -> Graph:
+        for tensor in self.block.tensors:
+            if any(d is I4 for d in choices(tensor.dtype)) and self._touches(tensor.name):
+                raise unsupported(f"`{tensor.name}` is stored in i4, which has no emitter yet", tensor.span)
         for define in self.block.body:
             self.define = define
             self._add(define)
@@ -198,6 +200,15 @@ class _Builder:
             elif define.name in self.crossing:
                 self._store(define, define.name, tuple(index(r.index) for r in define.ranges))
         return self._prune(Graph(block=self.block, nodes=tuple(self.nodes.values()), data=self.data))
+
+    def _touches(self, tensor: str) -> bool:
+        """Whether the block loads or stores a tensor."""
+        return any(
+            (d.output is not None and d.output.tensor == tensor)
+            or d.name == tensor
+            or any(name == tensor for name, _ in reads_of(d.value))
+            for d in self.block.body
+        )
 
     def _prune(self, graph: Graph) -> Graph:
         """Keep only what a store needs, in dependency order."""

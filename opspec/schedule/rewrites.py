@@ -14,7 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from opspec.ir.bounds import prove
 from opspec.ir.dtypes import F32
+from opspec.ir.facts import facts_of
 from opspec.ir.integers import index
 from opspec.ir.values import Binary, Literal, Read, Select, Unary, Value, map_values, walk
 from opspec.schedule.domain import nonempty
@@ -50,6 +52,7 @@ def share_equal(graph: Graph) -> tuple[Graph, tuple[Applied, ...]]:
             case Point(value=value, axes=axes):
                 key = ("point", value, axes)
             case Fold(monoid=monoid, over=over, body=body, constraints=constraints, using=using, empty=empty):
+                body = _spelled_out(body, {n.name: n for n in nodes})
                 key = (monoid, frozenset(over), body, frozenset(constraints), using, empty)
         if key is not None and key in seen:
             same[node.name] = seen[key]
@@ -62,6 +65,13 @@ def share_equal(graph: Graph) -> tuple[Graph, tuple[Applied, ...]]:
         nodes.append(new)
     data = {k: same.get(v, v) for k, v in graph.data.items()}
     return replace(graph, nodes=tuple(nodes), data=data), tuple(applied)
+
+
+def _spelled_out(value: Value, nodes: dict[str, Node]) -> Value:
+    """A value that merely reads a point, as what that point computes."""
+    while isinstance(value, Read) and isinstance(node := nodes.get(value.name), Point):
+        value = node.value
+    return value
 
 
 def _renamed(node: Node, rename: Callable[[Value], Value]) -> Node:
@@ -112,8 +122,9 @@ def _pull(graph: Graph, node: Fold) -> tuple[Fold, Point, str] | None:
     kept = replace(kept, axes=frozenset(kept.axes - over))
     indices = tuple(index(a) for a in sorted(kept.axes))
     result = _product([(Read(name=kept.name, indices=indices, dtype=F32), False), *outside])
-    if node.constraints:
-        extents = {a: graph.block.axis(a).extent for a in node.over}
+    extents = {a: graph.block.axis(a).extent for a in node.over}
+    facts = facts_of(graph.block.op)
+    if node.constraints or not all(prove(e - 1, facts) for e in extents.values()):
         test = nonempty(node.over, extents, node.constraints)
         if test is None:
             return None

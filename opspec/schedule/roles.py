@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from opspec.ir.dtypes import BF16, DType, DTypeParam, Storage, choices
+from opspec.ir.dtypes import BF16, F32, I8, I32, DType, DTypeParam, Storage, choices
 from opspec.ir.integers import Int
 from opspec.ir.values import Binary, Cast, Read, Value
 from opspec.schedule.graph import Fold, Graph, Load, Point, Store
@@ -118,8 +118,10 @@ def find_products(graph: Graph, grid: tuple[str, ...], inner: tuple[str, ...]) -
             continue
         row_first = _before(graph, pick_row, pick_column)
         cast = _operand_type(graph, fold, a, b)
-        if cast is False:
-            continue
+        if fold.dtype is not F32:
+            if fold.dtype is not I32 or not all(_is_i8(graph, x) for x in (a, b)):
+                continue
+            cast = I8  # the matrix unit multiplies bytes into 32-bit integers
         if not row_first:
             a, b, pick_row, pick_column = b, a, pick_column, pick_row
         found[fold.name] = Product(
@@ -150,6 +152,11 @@ def _operand_type(graph: Graph, fold: Fold, a: Value, b: Value) -> Storage | Non
     if left is None or right is None:
         return None
     return common_type(left, right)
+
+
+def _is_i8(graph: Graph, value: Value) -> bool:
+    stored = exact_in(graph, value)
+    return stored is not None and all(d == I8 for d in choices(stored))
 
 
 def _name(dtype: Storage) -> str:
