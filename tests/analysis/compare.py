@@ -71,7 +71,7 @@ def env_of(shape, names):
     return env
 
 
-def differences(op, seed=0, many=3, least=1, most=5, stats=None):
+def differences(op, seed=0, many=3, least=1, most=5, stats=None, large=(5, 6)):
     """All disagreements between ``cost(op)`` and enumeration on a few random shapes."""
     stats = defaultdict(int) if stats is None else stats
     rng = random.Random(seed)
@@ -85,7 +85,7 @@ def differences(op, seed=0, many=3, least=1, most=5, stats=None):
     shapes = [
         *shapes_for(op, rng, 1, 1, 1),
         *shapes_for(op, rng, many, least, most),
-        *shapes_for(op, rng, 1, 5, 6),
+        *shapes_for(op, rng, 1, *large),
     ]
     wrong = []
     lengths = any(a.kind == "bound" for a in op.assumes)

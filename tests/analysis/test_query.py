@@ -73,6 +73,10 @@ def test_a_derived_dim_may_be_set(ask):
     assert ask("decode", "limit(ai.tensor, T -> oo) at (G = 6)").value == 6
 
 
+def test_dims_that_are_set_leave_the_form(ask):
+    assert ask("decode", "ai.tensor", settings={"T": 8}).symbolic == "8 * Hq / (8 * Hkv + Hq)"
+
+
 def test_words_are_answers(ask):
     assert ask("decode", "bound on h200", **AT).to_json()["symbolic"] == "memory"
     assert ask("decode", "bound on h200 == memory", **AT).word == "true"
@@ -108,6 +112,8 @@ def test_unknown_names_list_the_known(ask, text: str, message: str):
     [
         ("2 +", "OP721"), ("(((", "OP721"), ("ai $ 2", "OP721"), ("1 2", "OP721"), ("limit(ai)", "OP721"), ("", "OP721"),
         ("(" * 100 + "1" + ")" * 100, "OP721"), ("-" * 200 + "1", "OP721"), ("T ** T", "OP721"), ("2 ** 1000", "OP721"),
+        ("1e999999999", "OP721"), ("9" * 999, "OP721"), ("((((2 ** 64) ** 64) ** 64) ** 64)", "OP721"),
+        ("((((T ** 64) ** 64) ** 64) ** 64)", "OP721"),
         ("time", "OP724"), ("traffic", "OP724"), ("bound", "OP724"), ("bound on h200", "OP724"), ("1 / 0", "OP724"),
         ("ai > 2", "OP724"), ("diff(max(T, 3), T)", "OP724"), ("solve(ai, T)", "OP721"), ("ai at (T = 1/2)", "OP721"),
     ],

@@ -67,7 +67,7 @@ def query(
     return Answer(
         op=op.name,
         expr=text,
-        form=tidy(form.value),
+        form=tidy(form.value if value is not None else quantity.value),
         word=quantity.word,
         value=value,
         unit=unit,

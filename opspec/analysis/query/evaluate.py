@@ -21,6 +21,7 @@ from opspec.analysis.roofline import block_times, bound_of
 from opspec.source import Span
 
 _HIGHEST_POWER = 64
+_LARGEST_POWER = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +133,8 @@ class Evaluator:
         if a.value == 0 and b.value < 0:
             raise refuse(NO_ANSWER, "division by zero", span)
         n = int(b.value)
+        if _size_of(a.value) * abs(n) > _LARGEST_POWER:
+            raise refuse(BAD_QUERY, "the power is too large", span)
         unit = a.unit
         for _ in range(abs(n) - 1):
             unit = unit.times(a.unit)
@@ -215,6 +218,8 @@ class Evaluator:
                     return self._solve(first, second, asked.span)
         except Unsolved as reason:
             raise refuse(NO_ANSWER, f"no exact answer is known: {reason}", asked.span) from None
+        except (NotImplementedError, ArithmeticError, ValueError, sympy.PolynomialError):
+            raise refuse(NO_ANSWER, "no exact answer is known for this form", asked.span) from None
 
     def _extreme(self, asked: Call) -> Quantity:
         parts = [self.form(x) for x in asked.arguments if not isinstance(x, Tends)]
@@ -277,6 +282,13 @@ def _set(form: sympy.Expr, name: str, n: int, context: Context) -> sympy.Expr:
     assert found is not None
     old, new = found
     return form.xreplace({old: new}).xreplace({symbol(name): sympy.Integer(n)})
+
+
+def _size_of(value: sympy.Expr) -> int:
+    """A measure of how fast powers of a form grow: bits of its numbers, or its highest power."""
+    numbers = (max(int(abs(q.p)).bit_length(), int(q.q).bit_length()) for q in value.atoms(sympy.Rational))
+    powers = (abs(int(p.exp)) * _HIGHEST_POWER // 2 for p in value.atoms(sympy.Pow) if p.exp.is_Integer)
+    return max((1, *numbers, *powers))
 
 
 def _number(value: sympy.Expr) -> str:

@@ -12,11 +12,13 @@ from lark.tree import Meta
 
 from opspec.analysis.codes import BAD_QUERY
 from opspec.diagnostics import Diagnostic, Failure
+from opspec.parsers import cached_parser
 from opspec.resources import grammar
 from opspec.source import Source, Span
 
 _LONGEST = 4000
 _DEEPEST = 60
+_LONGEST_NUMBER = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ def parse(text: str, *, within: Span | None = None) -> Asked:
 
 @lru_cache(maxsize=1)
 def _parser() -> Lark:
-    return Lark(grammar("query.lark"), parser="lalr", propagate_positions=True, maybe_placeholders=False)
+    return cached_parser(grammar("query.lark"))
 
 
 def _offset(error: UnexpectedInput) -> int:
@@ -173,9 +175,11 @@ class _Builder(Transformer[Token, Any]):
     @v_args(meta=True)
     def number(self, meta: Meta, parts: list[Token]) -> Number:
         """A literal."""
-        return Number(
-            str(parts[0]).replace("_", ""), str(parts[1]) if len(parts) > 1 else "", self._span(meta)
-        )
+        digits = str(parts[0]).replace("_", "")
+        _, _, power = digits.lower().partition("e")
+        if len(digits) > _LONGEST_NUMBER or (power and abs(int(power)) > _LONGEST_NUMBER):
+            raise Failure(_fault("the number is too large", self._span(meta)))
+        return Number(digits, str(parts[1]) if len(parts) > 1 else "", self._span(meta))
 
     @v_args(meta=True)
     def name(self, meta: Meta, parts: list[Any]) -> Name:
