@@ -68,7 +68,9 @@ def _stored_in(value: Value, numbering: Numbering) -> Storage | None:
             tensor = numbering.op.tensor(name)
             return tensor.dtype if tensor else None
         case Read(name=name):
-            return numbering.entered[name][0].storage
+            define = numbering.entered[name][0]
+            output = define.output and numbering.op.tensor(define.output.tensor)
+            return define.storage or (output.dtype if output else None)
         case Unary(op="neg", x=x):
             return _stored_in(x, numbering)
         case _:
