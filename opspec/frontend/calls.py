@@ -236,7 +236,11 @@ def _bind_indices(binders: tuple[s.Expr, ...], draft: Draft, env: Env) -> Env:
     for binder in binders:
         if not isinstance(binder, s.Name):
             draft.scope.fail(names.not_index(binder.span, binder.span.text, "a function with `[ ]`"))
-        if not isinstance(env.find(binder.name), IndexVar | Pack):
+        found = env.find(binder.name)
+        for var in found.variables if isinstance(found, Pack) else (found,):
+            if isinstance(var, IndexVar):
+                var.shared = True
+        if not isinstance(found, IndexVar | Pack):
             draft.scope.check_index(binder)
             fresh[binder.name] = draft.variable(binder.name, binder.span)
     if not fresh:

@@ -36,7 +36,6 @@ class Draft:
     shared: dict[tuple[Value, tuple[Int, ...]], str] = field(default_factory=dict)
     loose: list[tuple[s.Expr | s.Interval, frozenset[str]]] = field(default_factory=list)
     used: set[int] = field(default_factory=set)
-    context: tuple[Int, ...] = ()
     root: s.Expr | None = None
     labels: dict[int, str] = field(default_factory=dict)
     in_library: bool = False

@@ -34,6 +34,8 @@ def _plain(var: IndexVar, conditions: list[Int], scope: OpScope) -> Range | None
     axes = _distinct([a for a in var.axes if not a.weak], scope)
     if not axes:
         axes = _smallest(_distinct(var.axes, scope), scope)
+    if var.shared and axes:
+        lower, upper = [], []
     low = lower[0] if len(lower) == 1 else ZERO
     if not axes:
         return Range(index=var.name, lower=low, upper=upper[0]) if upper else None

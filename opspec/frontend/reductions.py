@@ -136,8 +136,7 @@ def _closed(variables: list[IndexVar], constraints: tuple[Int, ...], draft: Draf
         box = [i, *(upper - 1 - i for upper in axes)]
         if not axes and not mine:
             return None
-        around = [c for c in draft.context if v.name not in c.free_indices()]
-        context = facts.extended((*around, *_boxes(draft, v)))
+        context = facts.extended(_boxes(draft, v))
         size = bounds.count(v.name, [*box, *mine], context)
         if size is None:
             return None

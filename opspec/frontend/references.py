@@ -118,7 +118,7 @@ def _element(
             failed = True
     if failed:
         raise Skip
-    note_axes(tuple(at), written, extents, name, env)
+    note_axes(tuple(at), written, extents, name, env, weak=otherwise is not None)
     scope.written_indices[expr.span] = tuple(i.span for i in written)
     other: Value | None = None
     if otherwise is not None:

@@ -39,7 +39,6 @@ def statement(node: s.Statement, scope: OpScope) -> list[Define]:
     domain = conditions(tuple(own), scope, env)
     for rest in domain.rest:
         scope.fail(values.condition(rest.span, rest.span.text))
-    draft.context = domain.constraints
     value = lower(node.value, draft, env)
     for k, (condition, unknown_names) in enumerate(draft.loose):
         if k not in draft.used:

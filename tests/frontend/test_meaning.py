@@ -134,3 +134,14 @@ def test_shifted_and_guarded_reads():
         out = run(text.format(guard), {"N": 3}, x=[0.0, 1.0, 2.0])
         assert np.allclose(out["y"], [0, 2, 2 * np.e])
         assert out["z"].tolist() == [1, 2, 1]
+
+
+def test_counts_hold_wherever_their_index_goes():
+    """The clause after ``for`` cuts the statement, not the reduction that reuses its index."""
+    text = (
+        "op f[N](x: f32[N, N]) -> y: f32[N] {\n kernel k {\n"
+        "  s[i] = norm[i](mean[j | j <= i, j < 2](x[i, j])) for i < 1, i < N\n  y[i] = s[i] else 0\n }\n}"
+    )
+    x = np.arange(1.0, 10.0).reshape(3, 3)
+    means = [x[0, 0], x[1, :2].mean(), x[2, :2].mean()]
+    assert np.allclose(run(text, {"N": 3}, x=x)["y"], [np.sqrt(np.square(means).sum()), 0, 0])

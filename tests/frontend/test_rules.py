@@ -100,6 +100,20 @@ def test_the_for_clause_of_a_statement_does_not_cut_its_inner_reductions():
     assert named(op, "s.e.1").constraints == ()
 
 
+def test_nor_does_one_on_dims_alone():
+    op = body("s[m, n] = softmax[n](x[m, n]) for n < 4", "y[m, n] = s[m, n] else 0")
+    maximum = named(op, "s.m.1").value
+    assert isinstance(maximum, Reduce) and str(maximum.ranges[0].upper) == "N"
+    assert [str(c) for c in named(op, "s").constraints] == ["-n + 3"]
+
+
+def test_a_read_with_an_else_may_leave_its_axis():
+    head = "op f[N, P](x: f32[N]) -> y: f32[N + P]"
+    op = body("y[i] = x[i] else 0", head=head)
+    assert str(named(op, "y").ranges[0].upper) == "N + P"
+    assert "OP204" in codes(f"{head} {{ kernel k {{ y[i] = x[i] }} }}")
+
+
 def test_a_boolean_tensor_is_a_domain():
     op = body(
         "s[m, n] = x[m, n] for keep[m, n]",
