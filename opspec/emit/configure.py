@@ -17,6 +17,7 @@ from opspec.schedule.plan import Variant
 from opspec.schedule.resources import Limits, epilogue_registers, offered_tiles
 from opspec.schedule.roles import fast_axes
 from opspec.schedule.graph import Graph
+from opspec.schedule.tile import Loop, statements
 
 PER_THREAD = 16
 ACCUMULATOR = 16384  # elements of a product's accumulator, beside which its epilogue fits
@@ -87,6 +88,8 @@ def _plain_choice(
         done.append(block)
     if held:
         test = f"{' * '.join(done)} <= {sizes.resident}"
+    if roles.laned is not None:
+        return _laned_choice(variant, text, extent, lines, test, sizes)
     for axis in roles.stream:
         if axis in text.blocks:
             block = text.blocks[axis]
@@ -112,9 +115,32 @@ def _plain_choice(
         kernel=text.name,
         test=test,
         lines=tuple(lines),
-        blocks=tuple(text.blocks.values()),
+        blocks=tuple(dict.fromkeys(text.blocks.values())),
         warps=f"launch.warps({elements}, {PER_THREAD})",
         stages=stages,
+    )
+
+
+def _laned_choice(
+    variant: Variant, text: KernelText, extent: Mapping[str, str], lines: list[str], test: str | None, sizes: Sizes
+) -> Choice:
+    """A stream in steps and lanes: 16 bytes a lane, and as many steps as keep a thread's loads in flight.
+
+    Several sweeps want more warps a program and so fewer programs at once: their rows then stay in L2.
+    """
+    axis = variant.roles.laned or ""
+    lanes, steps = text.blocks[axis], text.blocks[f"{axis}.step"]
+    sweeps = max(s.sweeps for s in statements(variant.program.body) if isinstance(s, Loop))
+    wide = min(8 if sweeps > 1 else 4, max(sizes.chunk // 32, 1))
+    lines.append(f"{lanes} = launch.power_of_2({extent[axis]}, 1, {min(32 * wide, sizes.chunk)} * (16 // width))")
+    lines.append(f"{steps} = launch.power_of_2(triton.cdiv({extent[axis]}, {lanes}), 1, 8)")
+    return Choice(
+        kernel=text.name,
+        test=test,
+        lines=tuple(lines),
+        blocks=tuple(dict.fromkeys(text.blocks.values())),
+        warps=f"launch.warps({lanes}, 16 // width, {wide})",
+        stages="1",
     )
 
 
@@ -152,7 +178,7 @@ def _product_choice(
             f"{', '.join(blocks)}, num_warps, num_stages = launch.pick_tile(tiles, {extent[product.rows]}, {extent[product.columns]}{count})"
         )
         return Choice(
-            kernel=text.name, test=None, lines=tuple(lines), blocks=tuple(text.blocks.values()),
+            kernel=text.name, test=None, lines=tuple(lines), blocks=tuple(dict.fromkeys(text.blocks.values())),
             warps="num_warps", stages="num_stages",
         )  # fmt: skip
     for axis in text.blocks:
@@ -169,7 +195,7 @@ def _product_choice(
         lines.append(f"{text.blocks[axis]} = launch.power_of_2({extent[axis]}, {least[axis]}, {size})")
     test = f"{' * '.join(fixed)} <= {sizes.held ** len(fixed) if sizes.product else sizes.held}" if fixed and not last else None
     return Choice(
-        kernel=text.name, test=test, lines=tuple(lines), blocks=tuple(text.blocks.values()), warps="8 if width < 4 else 4",
+        kernel=text.name, test=test, lines=tuple(lines), blocks=tuple(dict.fromkeys(text.blocks.values())), warps="8 if width < 4 else 4",
         stages="2",
     )  # fmt: skip
 

@@ -42,9 +42,9 @@ Text = tuple[str, int]  # text and its precedence
 
 @dataclass
 class Expressions:
-    """A printer. ``axes`` block dimensions of variables; ``dims`` user dim → identifier."""
+    """A printer. ``axes``: block dimensions of variables; ``dims``: of axes; ``names``: user name → identifier."""
 
-    blocked: frozenset[str]
+    dims: Mapping[str, tuple[str, ...]]
     names: Mapping[str, str]
     axes: dict[str, tuple[str, ...]]
     data: Mapping[tuple[str, tuple[Int, ...]], str]
@@ -68,8 +68,8 @@ class Expressions:
         """Block dimensions of an integer expression."""
         found: set[str] = set()
         for atom in value.atoms():
-            if isinstance(atom, Index) and atom.name in self.blocked:
-                found.add(atom.name)
+            if isinstance(atom, Index):
+                found |= set(self.dims.get(atom.name, ()))
             if isinstance(atom, Datum):
                 found |= set(self.axes[self.data[atom.tensor, atom.indices]])
         return frozenset(found)
@@ -107,8 +107,7 @@ class Expressions:
             case Dim(name):
                 return self.names[name], ATOM
             case Index(name):
-                own = (name,) if name in self.blocked else ()
-                return self.expand((self.names[name], ATOM), own, target)
+                return self.expand((self.names[name], ATOM), self.dims.get(name, ()), target)
             case FloorDiv(num, den) | Mod(num, den):
                 a, b = self.integer(num, target), self.integer(den, target)
                 floor = isinstance(atom, FloorDiv)

@@ -87,6 +87,9 @@ def block_names(axes: tuple[AxisPlan, ...]) -> dict[str, str]:
         out[axis.name] = f"BLOCK_{dim if dim is not None and dims.count(dim) == 1 else axis.name.upper()}"
     if len(set(out.values())) < len(out):
         out = {a: f"BLOCK_{a}" for a in out}
+    for axis in blocked:
+        if len(axis.dims) == 2:
+            out[axis.dims[0]], out[axis.dims[1]] = "STEPS", out[axis.name]
     return out
 
 
@@ -95,9 +98,8 @@ class _Printer:
         self.program, self.name = program, name
         self.blocks = block_names(program.axes)
         self.names = identifiers(program.op) | {a.name: escape(a.name) for a in program.axes}
-        blocked = frozenset(a.name for a in program.axes if a.blocked)
         self.x = Expressions(
-            blocked=blocked,
+            dims={a.name: a.dims for a in program.axes},
             names=self.names,
             axes={v.name: v.axes for v in program.vars},
             data=dict(program.data),
@@ -108,6 +110,7 @@ class _Printer:
         self.masks = 0
         self.lines: list[str] = []
         self.level = 1
+        self.sweep: tuple[str, int, int] | None = None
         products = [s for s in _all(program.body) if isinstance(s, Multiply)]
         tiled = [a for a in program.axes if a.role == "grid" and a.blocked]
         self.grouped = bool(products) and len(tiled) == 2
@@ -128,7 +131,7 @@ class _Printer:
         candidates += [stride(t, i) for t in self.program.tensors for i in range(len(t.extents))]
         words = _words(text)
         params = tuple(c for c in candidates if c in words)
-        constexprs = tuple(c for c in (*self.blocks.values(), "GROUP", "INDEX") if c in words)
+        constexprs = tuple(c for c in dict.fromkeys((*self.blocks.values(), "GROUP", "INDEX")) if c in words)
         return KernelText(
             name=self.name,
             params=params,
@@ -325,6 +328,8 @@ class _Printer:
             if s.other is not None:
                 other = "0.0" if general else literal(s.other)[0]  # type: ignore[arg-type]
                 args.append(f"other={other}")
+        if policy := self.policy(s.at):
+            args.append(f'eviction_policy="{policy}"')
         text = f"tl.load({', '.join(args)})"
         if s.raw:
             self.raw[s.var.name] = tensor.dtype
@@ -342,7 +347,20 @@ class _Printer:
         args = [self.located(s.tensor, s.tensor, s.at, s.axes), value]
         if s.masks:
             args.append(f"mask={self.mask(s.masks, s.axes)}")
+        if self.policy(s.at):
+            args.append('eviction_policy="evict_first"')
         self.put(f"tl.store({', '.join(args)})")
+
+    def policy(self, at: tuple[Int, ...]) -> str | None:
+        """What L2 should do with an access that streams through one program alone.
+
+        A stream that is swept again should stay until its last sweep; after that it is no use to anyone.
+        """
+        used = {n for i in at for n in i.free_indices()}
+        grid = {a.name for a in self.program.axes if a.role == "grid"}
+        if self.sweep is None or self.grouped or not grid or self.sweep[0] not in used or not grid <= used:
+            return None
+        return "evict_first" if self.sweep[1] == self.sweep[2] else "evict_last"
 
     def located(self, label: str, name: str, at: tuple[Int, ...], axes: tuple[str, ...]) -> str:
         """The address of an access: in place if short, else under a name of its own."""
@@ -371,7 +389,14 @@ class _Printer:
         start, stop = (self.x.value(v, ())[0] for v in (s.start, s.stop))
         if s.sweeps > 1:
             self.put(f"# sweep {s.sweep} of {s.sweeps} over {s.axis}")
-        if s.axis in self.x.blocked:
+        dims = self.x.dims[s.axis]
+        if len(dims) == 2:
+            steps, lanes = (self.blocks[d] for d in dims)
+            self.put(f"for {axis}_start in range({start}, {stop}, {steps} * {lanes}):")
+            self.level += 1
+            self.put(f"{axis} = {axis}_start + tl.arange(0, {steps})[:, None] * {lanes}")
+            self.put(f"{axis} = ({axis} + tl.arange(0, {lanes})[None, :]).to(INDEX)")
+        elif dims:
             block = self.blocks[s.axis]
             self.put(f"for {axis}_start in range({start}, {stop}, {block}):")
             self.level += 1
@@ -380,7 +405,9 @@ class _Printer:
             self.put(f"for {axis} in range({start}, {stop}):")
             self.level += 1
         self.scopes.append({})
+        outer, self.sweep = self.sweep, (s.axis, s.sweep, s.sweeps)
         self.block(s.body)
+        self.sweep = outer
         self.scopes.pop()
         self.level -= 1
 

@@ -32,7 +32,8 @@ class Law:
     """``fold`` may run beside ``state``: at each step its accumulator is scaled by ``factor``.
 
     ``factor`` is a value over two reads, named ``old`` and ``new``. ``at_identity_nan``: where the
-    state ends at its identity over a non-empty domain, IEEE arithmetic gives NaN.
+    state ends at its identity over a non-empty domain, IEEE arithmetic gives NaN. ``pure``: the summand
+    depends on the state and the compared expression alone, so that it is 0 wherever that is the identity.
     """
 
     fold: str
@@ -40,6 +41,7 @@ class Law:
     factor: Value
     text: str
     at_identity_nan: bool
+    pure: bool = False
 
 
 OLD, NEW = "old", "new"
@@ -54,8 +56,10 @@ def find_law(graph: Graph, fold: Fold, state: Fold) -> Law | str:
     found = _derive(_Translation(graph, state), fold.body, state.monoid)
     if isinstance(found, str):
         return found
-    factor, text, nan = found
-    return Law(fold=fold.name, state=state.name, factor=factor, text=text, at_identity_nan=nan)
+    factor, text, nan, pure = found
+    return Law(
+        fold=fold.name, state=state.name, factor=factor, text=text, at_identity_nan=nan, pure=pure
+    )
 
 
 class _Translation:
@@ -129,7 +133,7 @@ def _core(nodes: dict[str, object], value: Value) -> Value:
     return value
 
 
-def _derive(translation: _Translation, body: Value, monoid: str) -> tuple[Value, str, bool] | str:
+def _derive(translation: _Translation, body: Value, monoid: str) -> tuple[Value, str, bool, bool] | str:
     import sympy
 
     f = translation.of(body)
@@ -144,7 +148,7 @@ def _derive(translation: _Translation, body: Value, monoid: str) -> tuple[Value,
 @lru_cache(maxsize=1024)
 def _law_of(
     f: Expr, m: Expr, s: Expr, others: tuple[Expr, ...], monoid: str, _: Expr
-) -> tuple[Value, str, bool] | str:
+) -> tuple[Value, str, bool, bool] | str:
     import sympy
 
     d = sympy.Symbol("d", positive=True)
@@ -165,7 +169,7 @@ def _law_of(
     factor = _value_of(g)
     if factor is None:
         return f"the factor {g} has no kernel expression"
-    return factor, str(g).replace("old", "m_old").replace("new", "m_new"), True
+    return factor, str(g).replace("old", "m_old").replace("new", "m_new"), True, not others
 
 
 def _value_of(e: Expr) -> Value | None:

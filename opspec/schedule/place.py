@@ -50,7 +50,7 @@ def place(graph: Graph, roles: Roles, variant: str, name: Names) -> TileProgram:
     for axis in graph.block.axes:
         if axis.name in (*roles.grid, *roles.tile, *roles.stream):
             role = "grid" if axis.name in roles.grid else "tile" if axis.name in roles.tile else "stream"
-            axes.append(AxisPlan(name=axis.name, extent=axis.extent, role=role, blocked=axis.name in roles.blocked))
+            axes.append(AxisPlan(name=axis.name, extent=axis.extent, role=role, dims=roles.dims(axis.name)))
     axes.sort(key=lambda a: placer.order.index(a.name))
     return TileProgram(
         op=graph.block.op,
@@ -76,6 +76,13 @@ def _is_identity(node: Fold) -> bool:
     if isinstance(value, Unary) and value.op == "neg":
         value, sign = value.x, -1.0
     return isinstance(value, Literal) and node.dtype is F32 and sign * value.value == INFINITY.get(node.monoid)
+
+
+def _put(factor: Value, old: Value, new: Value) -> Value:
+    """A law's factor between two states."""
+    if isinstance(factor, Read) and factor.name in (OLD, NEW):
+        return old if factor.name == OLD else new
+    return map_values(factor, lambda v: _put(v, old, new))
 
 
 @dataclass
@@ -128,6 +135,7 @@ class _Placer:
         self.ident: dict[str, str] = {}
         self.env: dict[str, Value] = {}
         self.carried: dict[str, Var] = {}
+        self.lane_states: dict[str, tuple[Var, Var]] = {}
         self.lanes: dict[str, tuple[str, ...]] = {}
         self.laws: dict[str, Law] = {}
         self.running: dict[str, dict[str, str]] = {}
@@ -316,9 +324,10 @@ class _Placer:
     # folds over streams -------------------------------------------------------
     def _begin(self, node: Fold, states: set[str]) -> Statement:
         # beside a block product the registers belong to its accumulator: reduce each chunk at once
-        keep = bool(self.roles.products) or node.name in states
-        lanes = () if keep else tuple(a for a in node.over if a in self.roles.blocked)
-        axes = self._ordered(node.axes | set(lanes))
+        keep = bool(self.roles.products) or (node.name in states and self.roles.laned is None)
+        full = self._ordered(node.axes | set(node.over))
+        lanes = () if keep else tuple(d for d in full if d in self._over(node) and not d.endswith(".step"))
+        axes = tuple(d for d in full if d not in self._over(node) or d in lanes)
         product = self.roles.products.get(node.name)
         if product is not None:
             axes = (product.rows, product.columns)
@@ -343,15 +352,16 @@ class _Placer:
         if product is not None:
             out.append(self._multiply(product, node, var, accumulate=True))
             return out
-        value, masks = self._value(node.body), self._fold_masks(node)
-        if self.lanes[node.name] or not any(a in self.roles.blocked for a in node.over):
+        value, masks = self._value(node.body), self._fold_masks(node, law)
+        axes = self._ordered(node.axes | set(node.over))
+        over = tuple(d for d in axes if d not in var.axes)
+        state = any(known.state == node.name for known in self.laws.values())
+        if not over and not state:
             out.append(Combine(var=var, monoid=node.monoid, value=value, masks=masks))
             return out
         part = self._declare(self.names.fresh(f"{var.name}_chunk"), var.axes, node.dtype)
-        axes = self._ordered(node.axes | {a for a in node.over if a in self.roles.blocked})
-        over = tuple(a for a in axes if a in node.over)
         out.append(Collapse(var=part, monoid=node.monoid, value=value, axes=axes, over=over, masks=masks))
-        if any(law.state == node.name for law in self.laws.values()):
+        if state:
             out += self._advance(node, var, part)
         else:
             out.append(Combine(var=var, monoid=node.monoid, value=self._read(part)))
@@ -382,14 +392,9 @@ class _Placer:
             return self._read(self.vars[state[key]]), []
         old, new = self._read(self.vars[state["old"]]), self._read(self.vars[state["safe"]])
 
-        def put(value: Value) -> Value:
-            if isinstance(value, Read) and value.name in (OLD, NEW):
-                return old if value.name == OLD else new
-            return map_values(value, put)
-
         var = self._declare(self.names.fresh("scale"), self.vars[state["old"]].axes, F32)
         state[key] = var.name
-        return self._read(var), [Let(var=var, value=put(law.factor))]
+        return self._read(var), [Let(var=var, value=_put(law.factor, old, new))]
 
     def _finish(self, node: Fold) -> list[Statement]:
         """After the stream: gather lanes, and give an all-identity row what IEEE gives."""
@@ -400,9 +405,13 @@ class _Placer:
         final = var
         if lanes:
             final = self._declare(self.names.of(node.name), tuple(a for a in var.axes if a not in lanes), node.dtype)
-            out.append(
-                Collapse(var=final, monoid=node.monoid, value=self._read(var), axes=var.axes, over=lanes)
-            )
+            value: Value = self._read(var)
+            if law is not None and law.state in self.lane_states:
+                factor, more = self._gather_factor(law)
+                out += more
+                value = Binary(op="mul", a=value, b=factor, dtype=F32)
+            out.append(Collapse(var=final, monoid=node.monoid, value=value, axes=var.axes, over=lanes))
+            self.lane_states[node.name] = (var, final)
         if law is not None and law.at_identity_nan:
             state = self.nodes[law.state]
             assert isinstance(state, Fold)
@@ -423,10 +432,31 @@ class _Placer:
             out.append(Let(var=final, value=Select(condition=test, a=nan, b=self._read(final), dtype=F32)))
         self.ident[node.name] = final.name
         self.env[node.name] = self._read(final)
-        self.running.pop(node.name, None)
         if node.empty is not None and not _is_identity(node):
             out += self._empty(node, final)
         return out
+
+    def _gather_factor(self, law: Law) -> tuple[Value, list[Statement]]:
+        """The factor that brings each lane of a fold to the state of all lanes; once for all that share it."""
+        state = self.running[law.state]
+        key = f"gather:{law.text}"
+        if key in state:
+            return self._read(self.vars[state[key]]), []
+        lanes, final = self.lane_states[law.state]
+        node = self.nodes[law.state]
+        assert isinstance(node, Fold)
+        identity = Literal(value=INFINITY[node.monoid], dtype=F32)
+        at_identity = Compare(op="eq", a=self._read(final), b=identity, dtype=BOOL)
+        safe = self._declare(self.names.fresh(f"{final.name}_safe"), final.axes, F32)
+        zero = Literal(value=0.0, dtype=F32)
+        moved = _put(law.factor, self._read(lanes), self._read(safe))
+        var = self._declare(self.names.fresh("scale"), lanes.axes, F32)
+        state[key] = var.name
+        return self._read(var), [
+            Remark(text="bring every lane to the state of all"),
+            Let(var=safe, value=Select(condition=at_identity, a=zero, b=self._read(final), dtype=F32)),
+            Let(var=var, value=moved),
+        ]
 
     def _empty(self, node: Fold, var: Var) -> list[Statement]:
         assert node.empty is not None
@@ -479,10 +509,10 @@ class _Placer:
             var = self._declare(self.names.of(node.name), (product.rows, product.columns), node.dtype)
             out: list[Statement] = [self._multiply(product, node, var, accumulate=False)]
         else:
-            axes = self._ordered(node.axes | {a for a in node.over if a in self.roles.blocked})
-            over = tuple(a for a in axes if a in node.over)
+            axes = self._ordered(node.axes | set(node.over))
+            over = tuple(d for d in axes if d in self._over(node))
             var = self._declare(self.names.of(node.name), tuple(a for a in axes if a not in over), node.dtype)
-            masks = self._fold_masks(node)
+            masks = self._fold_masks(node, self._known_law(node))
             value = self._value(node.body)
             out = [Collapse(var=var, monoid=node.monoid, value=value, axes=axes, over=over, masks=masks)]
         self.ident[node.name] = var.name
@@ -577,12 +607,30 @@ class _Placer:
             return self.env[value.name]
         return map_values(value, self._value)
 
-    def _fold_masks(self, node: Fold, *, axes: bool = True) -> tuple[Value, ...]:
+    def _known_law(self, node: Fold) -> Law | None:
+        """The law of a fold that is not streamed, for what it says of padding."""
+        stack, seen = list(self.deps[node.name]), set[str]()
+        while stack:
+            name = stack.pop()
+            dep = self.nodes[name]
+            if isinstance(dep, Fold) and dep.monoid in INFINITY and set(dep.over) == set(node.over):
+                found = find_law(self.graph, node, dep)
+                return None if isinstance(found, str) else found
+            if name not in seen and not isinstance(dep, Fold):
+                seen.add(name)
+                stack += self.deps[name]
+        return None
+
+    def _fold_masks(self, node: Fold, law: Law | None = None, *, axes: bool = True) -> tuple[Value, ...]:
         masks = tuple(map(self._positive, node.constraints))
         if not axes:
             return masks
         if self._padding_is_identity(node):
             return masks
+        state = self.nodes[law.state] if law is not None and law.pure else None
+        if isinstance(state, Fold) and not masks and self._padding_is_identity(state):
+            # padding holds the state's identity, and there the summand is 0 by the law
+            return ()
         return (*self._in_range(node.over), *masks)
 
     def _padding_is_identity(self, node: Fold) -> bool:
@@ -591,6 +639,8 @@ class _Placer:
         if not isinstance(body, Read) or not isinstance(load := self.nodes[body.name], Load):
             return False
         other = self._other(load)
+        if node.constraints:
+            return False
         blocked = [a for a in node.over if a in self.roles.blocked]
         if not set(blocked) <= load.axes or not isinstance(other, Literal):
             return False
@@ -598,7 +648,7 @@ class _Placer:
 
     def _in_range(self, axes: Iterable[str]) -> tuple[Value, ...]:
         tests = []
-        for a in axes:
+        for a in dict.fromkeys(d.split(".")[0] for d in axes):
             if a in self.roles.blocked:
                 at, end = Extent(value=index(a), dtype=I64), Extent(value=self.extent[a], dtype=I64)
                 tests.append(Compare(op="lt", a=at, b=end, dtype=BOOL))
@@ -612,8 +662,12 @@ class _Placer:
         return Compare(op="le", a=a, b=b, dtype=BOOL)
 
     def _ordered(self, axes: Iterable[str]) -> tuple[str, ...]:
-        wanted = set(axes) & self.roles.blocked
-        return tuple(a for a in self.order if a in wanted)
+        wanted = set(axes)
+        return tuple(d for a in self.order if a in wanted for d in self.roles.dims(a))
+
+    def _over(self, node: Fold) -> set[str]:
+        """Block dimensions that a fold reduces."""
+        return {d for a in node.over for d in self.roles.dims(a)}
 
     def _declare(self, name: str, axes: tuple[str, ...], dtype: DType) -> Var:
         self.names.taken.add(name)

@@ -38,13 +38,25 @@ class Product:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roles:
-    """One assignment. ``stream`` is ordered outermost first; ``blocked`` axes have a block dimension."""
+    """One assignment. ``stream`` is ordered outermost first; ``blocked`` axes have a block dimension.
+
+    ``laned``: the innermost stream where it runs along memory. Its chunks have two dimensions, steps
+    within a thread and lanes across threads, and what is folded over it keeps one state per lane: no
+    thread waits for another until the stream is through.
+    """
 
     grid: tuple[str, ...]
     tile: tuple[str, ...]
     stream: tuple[str, ...]
     blocked: frozenset[str]
     products: dict[str, Product]
+    laned: str | None = None
+
+    def dims(self, axis: str) -> tuple[str, ...]:
+        """The block dimensions of an axis."""
+        if axis == self.laned:
+            return (f"{axis}.step", f"{axis}.lane")
+        return (axis,) if axis in self.blocked else ()
 
 
 def assign_roles(graph: Graph, typical: Callable[[Int], int | None]) -> tuple[Roles, ...]:
@@ -64,8 +76,19 @@ def assign_roles(graph: Graph, typical: Callable[[Int], int | None]) -> tuple[Ro
         if stream is None:
             continue
         tile = tuple(a for a in inner if a not in stream)
-        variants.append(Roles(grid=grid, tile=tile, stream=stream, blocked=blocked, products=products))
+        laned = _laned(graph, stream, products)
+        # beside lanes, rows and outer streams go one at a time
+        own = blocked if laned is None else frozenset({*tile, laned})
+        variants.append(
+            Roles(grid=grid, tile=tile, stream=stream, blocked=own, products=products, laned=laned)
+        )
     return tuple(variants)
+
+
+def _laned(graph: Graph, stream: tuple[str, ...], products: dict[str, Product]) -> str | None:
+    if not stream or products or stream[-1] not in fast_axes(graph):
+        return None
+    return stream[-1]
 
 
 def axis_order(graph: Graph) -> tuple[str, ...]:

@@ -23,13 +23,18 @@ Role = L["grid", "tile", "stream"]
 class AxisPlan:
     """How one axis of the block is walked.
 
-    ``blocked``: it has a block dimension; otherwise it is a scalar in the program.
+    ``dims``: its block dimensions: none for a scalar, its own name, or steps and lanes of a stream.
     """
 
     name: str
     extent: Int
     role: Role
-    blocked: bool
+    dims: tuple[str, ...]
+
+    @property
+    def blocked(self) -> bool:
+        """Whether it has a block dimension."""
+        return bool(self.dims)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
