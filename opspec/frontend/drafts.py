@@ -54,7 +54,7 @@ class Draft:
         """A new index, under the name that was written unless another index has it."""
         taken = self.scope.names()
         name, n = shown, 1
-        while name in self.variables or (n > 1 and name in taken):
+        while name in self.variables or name in taken:
             n += 1
             name = f"{shown}{n}"
         var = IndexVar(name, shown, span)

@@ -129,7 +129,8 @@ def value_to_integer(value: Value) -> Int | None:
 
 
 def _datum(expr: s.Subscript, scope: OpScope, env: Env) -> Int:
-    if env.find(expr.name.text) is not None or env.is_closed:
+    local = env.find(expr.name.text)
+    if env.is_closed or not (local is None or isinstance(local, IndexVar)):
         raise _not(expr, "is no integer of dims and indices")
     tensor = scope.tensors.get(expr.name.text)
     if tensor is None:

@@ -66,7 +66,10 @@ def looks_like_index(expr: s.Name, draft: Draft, env: Env) -> bool:
 def read_value(expr: s.Subscript, draft: Draft, env: Env) -> Value:
     """The value of ``x[i, j]``."""
     scope, name = draft.scope, expr.name.text
-    if env.find(name) is not None:
+    local = env.find(name)
+    if local is not None and not (
+        isinstance(local, IndexVar) and name in scope.names() and not env.is_closed
+    ):
         scope.fail(
             forms.form(
                 expr.span,

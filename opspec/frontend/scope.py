@@ -149,8 +149,8 @@ class OpScope:
         raise Skip
 
     def check_index(self, name: s.Name) -> None:
-        """Refuse an index whose name already means something in the op."""
-        if name.name in self.names():
+        """Refuse an index whose name already means something where an index can stand."""
+        if name.name in self.numbers():
             from opspec.frontend.faults import names
 
             self.fail(names.taken(name.span, name.name, self.kind_of(name.name), self.place_of(name.name)))
@@ -169,6 +169,12 @@ class OpScope:
             return self.dims[name]
         declared = self.tensors.get(name) or self.scalars.get(name) or self.defines.get(name)
         return declared.span if declared is not None else None
+
+    def numbers(self) -> set[str]:
+        """Names that mean something without ``[ ]``, so that no index can have them."""
+        single = {n for n, t in self.tensors.items() if not t.extents}
+        single |= {n for n, d in self.defines.items() if not d.ranges and "." not in n}
+        return {*self.dims, *self.derived, *self.scalars, *single}
 
     def names(self) -> set[str]:
         """Every declared name."""

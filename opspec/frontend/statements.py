@@ -110,7 +110,7 @@ def _left(node: s.Statement, tensor: Tensor | None, draft: Draft) -> tuple[Env, 
             )
         )
     local: dict[str, Local] = {}
-    known = scope.names()
+    known = scope.numbers()
     for index in node.at:
         for part in s.walk(index):
             if isinstance(part, s.Name) and part.name not in known and part.name not in local:

@@ -230,6 +230,13 @@ def test_bound_indices_are_renamed_away_from_those_of_the_statement():
     assert root.ranges[0].index not in named(op, "y").indices
 
 
+def test_an_index_may_be_called_like_a_tensor():
+    head = "op f[A, B, K](a: f32[A, K], b: f32[B, K]) -> y: f32[A, B]"
+    op = body("y[a, b] = sum[k](a[a, k] * b[b, k]) + b", head=head)
+    assert "(a[a2, k] * b[b2, k])" in shown(op)[0] and "int(b2)" in shown(op)[1]
+    assert set(named(op, "y").indices).isdisjoint({"a", "b"})
+
+
 def test_functions_are_hygienic():
     text = "fn f(n) = sum[m | m < 4](n * m)\n"
     op = op_of(text + "op g[M, N](x: f32[M, N]) -> y: f32[M, N] {\n kernel k { y[m, n] = f(x[m, n]) }\n}")
