@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from opspec.diagnostics import Diagnostic, Failure
 from opspec.driver.files import Spec, find_specs, read_text, write_atomically
@@ -92,11 +92,10 @@ class _Cache:
     def __init__(self, out: Path) -> None:
         self.path = out.parent / ".cache" / "opspec-build.json"
         try:
-            self.entries: dict[str, dict[str, object]] = json.loads(self.path.read_text(encoding="utf-8"))
+            found = json.loads(self.path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            self.entries = {}
-        if not isinstance(self.entries, dict):
-            self.entries = {}
+            found = None
+        self.entries: dict[str, Any] = found if isinstance(found, dict) else {}
         self.compiler = compiler_digest()
         self.dirty = False
 
@@ -113,8 +112,10 @@ class _Cache:
         files = {n: read_text(out / spec.package / n) for n in FILES}
         if any(text is None or _of(text) != outputs.get(n) for n, text in files.items()):
             return None
-        skipped = tuple(tuple(s) for s in entry.get("skipped", ()))  # type: ignore[attr-defined]
-        return Built(spec=spec, files={k: v or "" for k, v in files.items()}, changed=(), skipped=skipped, cached=True)
+        skipped = tuple(tuple(s) for s in entry.get("skipped", ()))
+        return Built(
+            spec=spec, files={k: v or "" for k, v in files.items()}, changed=(), skipped=skipped, cached=True
+        )
 
     def put(self, built: Built, sources: list[Path], *, clean: bool) -> None:
         """Remember an outcome; one with warnings is built again, so that they are shown again."""
@@ -160,10 +161,23 @@ def compiler_digest() -> str:
     from opspec.resources import PACKAGE, folder
 
     digest = hashlib.sha256(VERSION.encode())
-    roots = [PACKAGE / p for p in ("analysis", "diagnostics", "driver", "emit", "frontend", "ir", "schedule", "machines", "prelude")]
+    roots = [
+        PACKAGE / p
+        for p in (
+            "analysis",
+            "diagnostics",
+            "driver",
+            "emit",
+            "frontend",
+            "ir",
+            "schedule",
+            "machines",
+            "prelude",
+        )
+    ]
     for root in (*roots, folder("grammar"), folder("templates")):
         for path in sorted(root.rglob("*")):
             if path.suffix in (".py", ".op", ".lark", ".j2", ".toml"):
-                stat = os.stat(path)
+                stat = path.stat()
                 digest.update(f"{path}:{stat.st_size}:{stat.st_mtime_ns}".encode())
     return digest.hexdigest()

@@ -116,6 +116,8 @@ def _compile(
         values[names[dim]] = dims[dim]
     for scalar in op.scalars:
         signature[names[scalar.name]] = SCALAR[scalar.dtype.kind]
+        if scalar.dtype.kind != "float" and scalar.default is not None:
+            values[names[scalar.name]] = int(scalar.default)
     launch_options = {k: options.pop(k) for k in ("num_warps", "num_stages", "enable_fp_fusion")}
     constants: dict[str, Any] = {"INDEX": tl.int32, **options}
     ordered = {}

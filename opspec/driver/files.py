@@ -48,7 +48,9 @@ def find_specs(paths: Iterable[str]) -> list[Spec]:
         elif path.is_file():
             files = [path]
         else:
-            raise Failure(Diagnostic(code=NOT_FOUND, message=f"there is no file or folder `{text}`", span=None))
+            raise Failure(
+                Diagnostic(code=NOT_FOUND, message=f"there is no file or folder `{text}`", span=None)
+            )
         if not files:
             raise Failure(Diagnostic(code=NOT_FOUND, message=f"`{text}` holds no `.op` file", span=None))
         for file in files:
@@ -61,7 +63,11 @@ def _spec(file: Path, given: Path) -> Spec:
     resolved, here = file.resolve(), Path.cwd().resolve()
     relative = resolved.relative_to(here) if resolved.is_relative_to(here) else None
     if relative is not None:
-        inner = Path(*relative.parts[1:]) if relative.parts[0] == "specs" and len(relative.parts) > 1 else relative
+        inner = (
+            Path(*relative.parts[1:])
+            if relative.parts[0] == "specs" and len(relative.parts) > 1
+            else relative
+        )
         return Spec(path=file, shown=relative.as_posix(), package=inner.with_suffix(""))
     base = given.resolve() if given.is_dir() else file.parent.resolve()
     inner = resolved.relative_to(base)

@@ -15,6 +15,7 @@ from typing import Any
 
 from opspec.diagnostics import Failure
 from opspec.driver.build import Built, Report
+from opspec.driver.compile import Compiled
 from opspec.driver.files import read_text, write_atomically
 from opspec.driver.targets import Target
 
@@ -75,15 +76,16 @@ def _compile(built: Built, target: Target) -> list[dict[str, Any]]:
         for (name, _), launches in package.launches.items():
             op = module.op(name)
             assert op is not None
-            for c in compile_first_choices(module, op, launches, kernels, target):
-                rows.append(
-                    {
-                        "kernel": c.kernel.lstrip("_"), "workload": c.workload, "warps": c.options["num_warps"],
-                        "stages": c.options["num_stages"], "registers": c.registers, "spills": c.spills,
-                        "shared": c.shared, "occupancy": c.occupancy, "wgmma": c.wgmma,
-                    }
-                )  # fmt: skip
+            rows += [_row(c) for c in compile_first_choices(module, op, launches, kernels, target)]
     return rows
+
+
+def _row(c: Compiled) -> dict[str, Any]:
+    return {
+        "kernel": c.kernel.lstrip("_"), "workload": c.workload, "warps": c.options["num_warps"],
+        "stages": c.options["num_stages"], "registers": c.registers, "spills": c.spills,
+        "shared": c.shared, "occupancy": c.occupancy, "wgmma": c.wgmma,
+    }  # fmt: skip
 
 
 def _line(row: dict[str, Any]) -> str:

@@ -72,7 +72,9 @@ def prepare(device: str) -> tuple[str, ...]:
         import torch
         import triton  # noqa: F401
     except ImportError as error:
-        raise Failure(Diagnostic(code=NO_TORCH, message=f"{error.name} is not installed", span=None)) from error
+        raise Failure(
+            Diagnostic(code=NO_TORCH, message=f"{error.name} is not installed", span=None)
+        ) from error
     if device == "cuda" and not torch.cuda.is_available():
         raise Failure(Diagnostic(code=NO_CUDA, message="torch sees no CUDA device", span=None))
     if device == "cpu":
@@ -105,7 +107,9 @@ def verify_spec(
         kernels = []
         for k, sizes in enumerate((Sizes(), SMALL_BLOCKS)):
             path = Path(folder) / f"kernel{k}.py"
-            path.write_text(build_package(module, spec.shown, limits(), sizes).files["kernel.py"], encoding="utf-8")
+            path.write_text(
+                build_package(module, spec.shown, limits(), sizes).files["kernel.py"], encoding="utf-8"
+            )
             kernels.append(load_module(path))
         verdicts = []
         for op, boundary in buildable(module):
@@ -190,7 +194,8 @@ def _run_case(
     expected = evaluate(op, case.inputs, case.scalars, case.dims, boundary.name, dtypes)
     inputs = {k: _moved(v, device) for k, v in case.inputs.items()}
     outs = tuple(
-        poisoned(_empty(tuple(expected[t.name].value.shape), _concrete(t.dtype, dtypes), device)) for t in op.results
+        poisoned(_empty(tuple(expected[t.name].value.shape), _concrete(t.dtype, dtypes), device))
+        for t in op.results
     )
     call = call_arguments(op, inputs, case)
     out = {"out": outs if len(outs) > 1 else outs[0]} if outs else {}
@@ -212,7 +217,9 @@ def _run_case(
     return None
 
 
-def call_arguments(op: Op, inputs: dict[str, torch.Tensor], case: Case) -> tuple[list[object], dict[str, object]]:
+def call_arguments(
+    op: Op, inputs: dict[str, torch.Tensor], case: Case
+) -> tuple[list[object], dict[str, object]]:
     """Positional and keyword arguments of the generated function for a case."""
     from opspec.emit.names import escape
 
@@ -223,7 +230,9 @@ def call_arguments(op: Op, inputs: dict[str, torch.Tensor], case: Case) -> tuple
             named[escape(name)] = inputs[name] if name in inputs else case.scalars[name]
     shown = {e.atom for t in op.tensors if t.role != "out" for e in t.extents}
     shown_dims = {getattr(a, "name", None) for a in shown}
-    reachable = {d for t in op.tensors if t.role != "out" for e in t.extents if len(e.dims()) == 1 for d in e.dims()}
+    reachable = {
+        d for t in op.tensors if t.role != "out" for e in t.extents if len(e.dims()) == 1 for d in e.dims()
+    }
     for dim in op.dims:
         if dim not in shown_dims and dim not in reachable:
             named[escape(dim)] = case.dims[dim]
@@ -235,12 +244,14 @@ def _moved(tensor: torch.Tensor, device: str) -> torch.Tensor:
     import torch
 
     if device == "cpu":
-        return tensor.clone(memory_format=torch.preserve_format) if _dense(tensor) else _copied(tensor, device)
+        return (
+            tensor.clone(memory_format=torch.preserve_format) if _dense(tensor) else _copied(tensor, device)
+        )
     return _copied(tensor, device)
 
 
 def _dense(tensor: torch.Tensor) -> bool:
-    return tensor.is_contiguous() and tensor.storage_offset() == 0
+    return bool(tensor.is_contiguous()) and tensor.storage_offset() == 0
 
 
 def _copied(tensor: torch.Tensor, device: str) -> torch.Tensor:

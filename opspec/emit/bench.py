@@ -12,7 +12,7 @@ from opspec.emit.host import host_int, tuple_text
 from opspec.emit.launcher import python_number
 from opspec.emit.layout import fold
 from opspec.emit.names import escape
-from opspec.ir.dtypes import DTypeParam, Storage, choices, compute_dtype
+from opspec.ir.dtypes import Storage, choices, compute_dtype
 from opspec.ir.integers import Datum, Int
 from opspec.ir.program import Module, Op, Tensor
 from opspec.ir.values import Binary, Read, Reduce, integers, walk
@@ -57,7 +57,9 @@ def driver_model(module: Module, op: Op, function: str, launches: int, costs: di
         cost=_cost(op, costs),
         inputs=tuple(f for p in op.parameters for line in _input(op, p, dims) for f in fold(line + ",", 102)),
         outputs=tuple_text([f'"{t.name}"' for t in op.results]) if op.results else "()",
-        dtypes="{" + ", ".join(f'"{p.name}": {tuple_text([_quote(c.name) for c in p.choices])}' for p in op.dtype_params) + "}",
+        dtypes="{"
+        + ", ".join(f'"{p.name}": {tuple_text([_quote(c.name) for c in p.choices])}' for p in op.dtype_params)
+        + "}",
         workloads=tuple(f for line in _workloads(module, op) for f in fold(line + ",", 102)),
         tolerance=_tolerance(op, dims),
         contraction=_contraction(op),
@@ -114,7 +116,9 @@ def _kind(op: Op, tensor: Tensor, dims: dict[str, str]) -> str:
         return f', kind="{label}", below=lambda d: {host_int(target, dims)}'
     for a in op.assumes:
         if a.kind == "bound" and a.tensor == tensor.name and a.slack is not None:
-            limit = a.slack + next(Int.of(x) for x in a.slack.atoms() if isinstance(x, Datum) and x.tensor == tensor.name)
+            limit = a.slack + next(
+                Int.of(x) for x in a.slack.atoms() if isinstance(x, Datum) and x.tensor == tensor.name
+            )
             if not limit.tensors() and not limit.free_indices():
                 return f', kind="lengths", below=lambda d: {host_int(limit, dims)}'
     return ', kind="codes"' if choices(tensor.dtype)[0].bits <= 8 else ', kind="index", below=lambda d: 2'
@@ -148,7 +152,9 @@ def _workloads(module: Module, op: Op) -> Iterator[str]:
         if len(w.cases) == 1:
             yield f'"{w.name}": bench.Workload({shapes[0]}, {dtypes})'
         else:
-            pairs = ", ".join(f"({weight!r}, {shape})" for (weight, _), shape in zip(w.cases, shapes, strict=True))
+            pairs = ", ".join(
+                f"({weight!r}, {shape})" for (weight, _), shape in zip(w.cases, shapes, strict=True)
+            )
             yield f'"{w.name}": bench.Distribution(({pairs}), {dtypes})'
 
 
@@ -186,7 +192,7 @@ def _contraction(op: Op) -> str:
             a, b = (_own(value.body.a), _own(value.body.b))
             bound = {r.index for r in value.ranges}
             if a != b and bound <= a & b:
-                return kinds[0].name if isinstance(kinds[0], DTypeParam) else kinds[0].name
+                return kinds[0].name
     return ""
 
 

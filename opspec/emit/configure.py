@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from opspec.emit.host import host_int
 from opspec.emit.triton import KernelText
 from opspec.ir.dtypes import choices
+from opspec.schedule.graph import Graph
 from opspec.schedule.plan import Variant
 from opspec.schedule.resources import Limits, epilogue_registers, offered_tiles
 from opspec.schedule.roles import fast_axes
-from opspec.schedule.graph import Graph
 from opspec.schedule.tile import Loop, statements
 
 PER_THREAD = 16
@@ -54,7 +54,14 @@ class Choice:
 
 
 def configure(
-    graph: Graph, variant: Variant, text: KernelText, names: Mapping[str, str], limits: Limits, sizes: Sizes, *, last: bool
+    graph: Graph,
+    variant: Variant,
+    text: KernelText,
+    names: Mapping[str, str],
+    limits: Limits,
+    sizes: Sizes,
+    *,
+    last: bool,
 ) -> Choice:
     """The configuration of one variant."""
     if variant.roles.products:
@@ -93,8 +100,7 @@ def _plain_choice(
     for axis in roles.stream:
         if axis in text.blocks:
             block = text.blocks[axis]
-            rest = ", ".join(["" if not done else "", *done]).strip(", ")
-            args = f"{budget}, {rest}" if rest else f"{budget}"
+            args = ", ".join([str(budget), *done])
             lines.append(f"{block} = launch.power_of_2({extent[axis]}, 1, launch.share({args}))")
             done.append(block)
     rows = [a for a in roles.grid if a in text.blocks and a not in fast]
@@ -122,7 +128,12 @@ def _plain_choice(
 
 
 def _laned_choice(
-    variant: Variant, text: KernelText, extent: Mapping[str, str], lines: list[str], test: str | None, sizes: Sizes
+    variant: Variant,
+    text: KernelText,
+    extent: Mapping[str, str],
+    lines: list[str],
+    test: str | None,
+    sizes: Sizes,
 ) -> Choice:
     """A stream in steps and lanes: 16 bytes a lane, and as many steps as keep a thread's loads in flight.
 
@@ -132,7 +143,9 @@ def _laned_choice(
     lanes, steps = text.blocks[axis], text.blocks[f"{axis}.step"]
     sweeps = max(s.sweeps for s in statements(variant.program.body) if isinstance(s, Loop))
     wide = min(8 if sweeps > 1 else 4, max(sizes.chunk // 32, 1))
-    lines.append(f"{lanes} = launch.power_of_2({extent[axis]}, 1, {min(32 * wide, sizes.chunk)} * (16 // width))")
+    lines.append(
+        f"{lanes} = launch.power_of_2({extent[axis]}, 1, {min(32 * wide, sizes.chunk)} * (16 // width))"
+    )
     lines.append(f"{steps} = launch.power_of_2(triton.cdiv({extent[axis]}, {lanes}), 1, 8)")
     return Choice(
         kernel=text.name,
@@ -150,7 +163,11 @@ def _product_choice(
     roles = variant.roles
     extent = {a.name: host_int(a.extent, names) for a in variant.program.axes}
     # a matrix unit takes 32 bytes of depth at least
-    deep = {p.k for p in roles.products.values() if p.cast is not None and min(d.bits for d in choices(p.cast)) == 8}
+    deep = {
+        p.k
+        for p in roles.products.values()
+        if p.cast is not None and min(d.bits for d in choices(p.cast)) == 8
+    }
     least = {axis: 32 if axis in deep else 16 for axis in text.blocks}
     lines: list[str] = []
     fixed: list[str] = []
@@ -193,7 +210,11 @@ def _product_choice(
         if sizes.product is not None:
             size = str(max(sizes.product, least[axis]))
         lines.append(f"{text.blocks[axis]} = launch.power_of_2({extent[axis]}, {least[axis]}, {size})")
-    test = f"{' * '.join(fixed)} <= {sizes.held ** len(fixed) if sizes.product else sizes.held}" if fixed and not last else None
+    test = (
+        f"{' * '.join(fixed)} <= {sizes.held ** len(fixed) if sizes.product else sizes.held}"
+        if fixed and not last
+        else None
+    )
     return Choice(
         kernel=text.name, test=test, lines=tuple(lines), blocks=tuple(dict.fromkeys(text.blocks.values())), warps="8 if width < 4 else 4",
         stages="2",

@@ -24,12 +24,20 @@ class CostFunction:
 def cost_function(op: Op, costs: dict[str, Any]) -> CostFunction:
     """``<op>_cost(*, dims…, sizes…)``: operations and bytes of the op's own boundary."""
     default = costs["boundaries"][""]
-    forms = dict(costs["flops"]) | {k: v for k, v in default.items() if k in ("bytes", "bytes.read", "bytes.write")}
+    forms = dict(costs["flops"]) | {
+        k: v for k, v in default.items() if k in ("bytes", "bytes.read", "bytes.write")
+    }
     sizes = {p.name: f"sizeof_{escape(p.name)}" for p in op.dtype_params}
     dims = [costs["names"].get(d, d) for d in op.dims]
     extra = sorted(_extra(forms, costs, dims))
     name = f"{escape(op.name)}_cost"
-    params = ", ".join([*(f"{d}: int" for d in dims), *(f"{s}: float" for s in sizes.values()), *(f"{e}: int" for e in extra)])
+    params = ", ".join(
+        [
+            *(f"{d}: int" for d in dims),
+            *(f"{s}: float" for s in sizes.values()),
+            *(f"{e}: int" for e in extra),
+        ]
+    )
     star = "*, " if params else ""
     entries = {k: _sized(form, sizes, costs) for k, form in forms.items()}
     lines = ["return {"]
@@ -48,7 +56,11 @@ def cost_function(op: Op, costs: dict[str, Any]) -> CostFunction:
 def cost_lines(boundary: Boundary, costs: dict[str, Any]) -> list[str]:
     """Lines of a docstring: FLOPs by unit, bytes by direction, intensity."""
     out = ["closed form (operations; bytes; operations per byte):"]
-    flops = {k: v for k, v in costs["flops"].items() if k in ("flops.tensor", "flops.vector", "flops.sfu") and v != "0"}
+    flops = {
+        k: v
+        for k, v in costs["flops"].items()
+        if k in ("flops.tensor", "flops.vector", "flops.sfu") and v != "0"
+    }
     forms = {**flops, **{k: v for k, v in costs["boundaries"][boundary.name].items() if isinstance(v, str)}}
     for key, form in forms.items():
         text = f"    {key} = {form}"
@@ -65,7 +77,9 @@ def extra_symbols(op: Op, costs: dict[str, Any]) -> list[str]:
 
 def _extra(forms: dict[str, str], costs: dict[str, Any], dims: list[str]) -> set[str]:
     known = set(dims) | {"max", "min"} | set(_size_names(costs))
-    return {w for f in forms.values() for w in re.findall(r"[A-Za-z_]\w*", f) if w not in known and w != "sizeof"}
+    return {
+        w for f in forms.values() for w in re.findall(r"[A-Za-z_]\w*", f) if w not in known and w != "sizeof"
+    }
 
 
 def _size_names(costs: dict[str, Any]) -> dict[str, str]:
@@ -79,5 +93,9 @@ def _size_names(costs: dict[str, Any]) -> dict[str, str]:
 
 def _sized(form: str, sizes: dict[str, str], costs: dict[str, Any]) -> str:
     for ident, param in _size_names(costs).items():
-        form = re.sub(rf"\b{re.escape(ident)}\b", sizes[param], form) if "(" not in ident else form.replace(ident, sizes[param])
+        form = (
+            re.sub(rf"\b{re.escape(ident)}\b", sizes[param], form)
+            if "(" not in ident
+            else form.replace(ident, sizes[param])
+        )
     return form

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from opspec.ir.dtypes import BOOL, F32, DType, DTypeParam, Storage
+from opspec.ir.dtypes import BOOL, F32, I64, DType, DTypeParam, Storage
 from opspec.ir.integers import Atom, Datum, Dim, FloorDiv, Greatest, Index, Int, Least, Mod
 from opspec.ir.values import (
     Binary,
@@ -50,6 +50,7 @@ class Expressions:
     data: Mapping[tuple[str, tuple[Int, ...]], str]
     element: Callable[[DTypeParam], str]
     used: set[str] = field(default_factory=set)
+    wide: bool = False
 
     # shapes --------------------------------------------------------------
     def expand(self, text: Text, own: tuple[str, ...], target: tuple[str, ...]) -> Text:
@@ -85,6 +86,8 @@ class Expressions:
         text, first = "", True
         for monomial, c in sorted(value.terms, key=lambda t: t[1] < 0):
             factors = [self.atom(a, target) for a, p in monomial for _ in range(p)]
+            if self.wide and (len(factors) > 1 or (factors and abs(c) > 1 << 15)):
+                factors[0] = (f"tl.cast({factors[0][0]}, tl.int64)", ATOM)
             if abs(c) != 1 or not factors:
                 factors.insert(0, (str(abs(c)), ATOM))
             part = " * ".join(wrap(f, 5) for f in factors)
@@ -101,6 +104,13 @@ class Expressions:
             precedence = ATOM
         return text, precedence
 
+    def exact(self, value: Int, target: tuple[str, ...]) -> Text:
+        """An integer expression used as a value: products are formed in 64 bits."""
+        before, self.wide = self.wide, True
+        text = self.integer(value, target)
+        self.wide = before
+        return text
+
     def atom(self, atom: Atom, target: tuple[str, ...]) -> Text:
         """One atom of an integer expression."""
         match atom:
@@ -116,7 +126,9 @@ class Expressions:
                 return self.call("floor_div" if floor else "floor_mod", a[0], b[0])
             case Datum(tensor, indices):
                 name = self.data[tensor, indices]
-                return self.expand((name, ATOM), self.axes[name], target)
+                # in an address it is multiplied by a stride, and may be narrower than an offset
+                text = name if self.wide else f"{name}.to(INDEX)"
+                return self.expand((text, ATOM), self.axes[name], target)
             case Least(args) | Greatest(args):
                 function = "tl.minimum" if isinstance(atom, Least) else "tl.maximum"
                 text = self.integer(args[0], target)[0]
@@ -138,7 +150,9 @@ class Expressions:
             case Literal():
                 return literal(value)
             case Extent(value=v):
-                return self.integer(v, target)
+                return self.exact(v, target)
+            case Scalar(name=name) if value.dtype is I64:
+                return f"tl.cast({self.names[name]}, tl.int64)", ATOM
             case Scalar(name=name):
                 # a truth value arrives as an integer
                 return (f"{self.names[name]} != 0", 1) if value.dtype is BOOL else (self.names[name], ATOM)

@@ -36,7 +36,21 @@ TORCH = {
     "f32": "torch.float32", "bf16": "torch.bfloat16", "f16": "torch.float16", "f8e4m3": "torch.float8_e4m3fn",
     "f8e5m2": "torch.float8_e5m2", "i8": "torch.int8", "i32": "torch.int32", "i64": "torch.int64", "bool": "torch.bool",
 }  # fmt: skip
-UNARY = {"exp", "log", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "abs", "round", "floor", "ceil", "reciprocal"}
+UNARY = {
+    "exp",
+    "log",
+    "sqrt",
+    "rsqrt",
+    "sin",
+    "cos",
+    "tanh",
+    "erf",
+    "abs",
+    "round",
+    "floor",
+    "ceil",
+    "reciprocal",
+}
 SIGN = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "and": "&", "or": "|"}
 RELATION = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -60,7 +74,9 @@ def parameters(op: Op) -> list[str]:
 class _Formula:
     def __init__(self, op: Op) -> None:
         self.op = op
-        self.names = {n: escape(n) for n in (*op.dims, *(t.name for t in op.tensors), *(s.name for s in op.scalars))}
+        self.names = {
+            n: escape(n) for n in (*op.dims, *(t.name for t in op.tensors), *(s.name for s in op.scalars))
+        }
         self.taken = {*self.names.values(), "real", "torch", "device"}
         self.body: list[str] = []
         self.var: dict[str, tuple[str, tuple[str, ...]]] = {}
@@ -99,9 +115,7 @@ class _Formula:
         missing = [d for d in self.op.dims if d not in bound]
         if missing:
             raise NoFormula(f"dim {missing[0]} is not an axis of any input")
-        floats = [
-            t for t in self.op.tensors if t.role != "out" and compute_dtype(t.dtype) is F32
-        ]
+        floats = [t for t in self.op.tensors if t.role != "out" and compute_dtype(t.dtype) is F32]
         first = next((t for t in self.op.tensors if t.role != "out"), None)
         if first is None:
             raise NoFormula("the op has no tensor inputs")
@@ -150,7 +164,8 @@ class _Formula:
     def _full(self, tensor: Tensor, read: Read, value: Reduce) -> bool:
         ranges = {r.index: r for r in value.ranges}
         return all(
-            i.index not in ranges or ranges[i.index or ""].upper == e for i, e in zip(read.indices, tensor.extents, strict=True)
+            i.index not in ranges or ranges[i.index or ""].upper == e
+            for i, e in zip(read.indices, tensor.extents, strict=True)
         )
 
     # statements ------------------------------------------------------------------
@@ -190,7 +205,14 @@ class _Formula:
         text, _ = self._expr(value.body, axes, define)
         masks = [self._condition(c, axes) for c in (*define.constraints, *value.constraints)]
         masks = list(dict.fromkeys(masks))
-        identity = {"sum": "0", "prod": "1", "max": 'float("-inf")', "min": 'float("inf")', "any": "False", "all": "True"}
+        identity = {
+            "sum": "0",
+            "prod": "1",
+            "max": 'float("-inf")',
+            "min": 'float("inf")',
+            "any": "False",
+            "all": "True",
+        }
         if value.monoid not in identity:
             raise NoFormula(f"`{value.monoid}`")
         if masks:
@@ -217,7 +239,9 @@ class _Formula:
         return set(bound) <= found and not (masked and not found)
 
     def _size(self, index: str, define: Define, value: Reduce) -> str:
-        return next(host_int(r.upper, self.names) for r in (*define.ranges, *value.ranges) if r.index == index)
+        return next(
+            host_int(r.upper, self.names) for r in (*define.ranges, *value.ranges) if r.index == index
+        )
 
     def _result(self, tensor: Tensor, parts: list[Define]) -> str:
         name, axes = self.var[parts[0].name]
@@ -272,9 +296,9 @@ class _Formula:
             raise NoFormula("a write at a gathered or compound index")
         step, start = split[0][name].constant or 1, split[1]
         stop = start + (upper - 1) * step + 1
-        extent = next(
-            e for e, i in zip(self._written(define).extents, define.output.at, strict=True) if i == at  # type: ignore[union-attr]
-        )
+        assert define.output is not None
+        extents = self._written(define).extents
+        extent = next(e for e, i in zip(extents, define.output.at, strict=True) if i == at)
         if start.constant == 0 and stop == extent and step == 1:
             return ":"
         text = f"{self._bound(start)} : {self._bound(stop)}"
@@ -298,7 +322,11 @@ class _Formula:
             self.floats.add(source.name)
             return f"{self.names[source.name]}_dtype"
         if tensor.dtype.kind == "float":
-            return f"real if real == torch.float64 else {TORCH[tensor.dtype.name]}" if tensor.dtype is not F32 else "real"
+            return (
+                f"real if real == torch.float64 else {TORCH[tensor.dtype.name]}"
+                if tensor.dtype is not F32
+                else "real"
+            )
         return TORCH[tensor.dtype.name]
 
     # expressions ------------------------------------------------------------------
@@ -306,7 +334,11 @@ class _Formula:
         match value:
             case Literal(value=v):
                 text = repr(v)
-                return (f'float("{text}")', 9) if text in ("inf", "-inf", "nan") else (text, 9 if not text.startswith("-") else 6)
+                return (
+                    (f'float("{text}")', 9)
+                    if text in ("inf", "-inf", "nan")
+                    else (text, 9 if not text.startswith("-") else 6)
+                )
             case Extent(value=v):
                 return self._int(v, axes), 4
             case Scalar(name=name):
@@ -353,9 +385,9 @@ class _Formula:
 
     def _tensor(self, value: Value, axes: tuple[str, ...], define: Define) -> str:
         text = self._expr(value, axes, define)[0]
-        scalar = all(isinstance(n, Literal | Extent | Scalar | Cast | Unary | Binary) for n in walk(value)) and not any(
-            i.free_indices() for n in walk(value) for i in integers(n)
-        )
+        scalar = all(
+            isinstance(n, Literal | Extent | Scalar | Cast | Unary | Binary) for n in walk(value)
+        ) and not any(i.free_indices() for n in walk(value) for i in integers(n))
         return f"torch.as_tensor({text}, dtype=real, device=device)" if scalar else text
 
     def _read(self, read: Read, axes: tuple[str, ...], define: Define) -> str:
@@ -364,7 +396,7 @@ class _Formula:
         if read.name in self.var:
             name, own = self.var[read.name]
             full = self.defines[read.name].indices
-            at = {f: i for f, i in zip(full, read.indices, strict=True)}
+            at = dict(zip(full, read.indices, strict=True))
             return self._place(name, [at[o] for o in own], axes, None)
         tensor = self.op.tensor(read.name)
         if tensor is None:
@@ -396,7 +428,7 @@ class _Formula:
                 start, stop = split[1], split[1] + (upper or Int(()))
                 slices.append(f"{self._bound(start)} : {self._bound(stop)}".strip())
         if not simple:
-            parts = [self._int(i, axes, tensor=True) for i in at]
+            parts = [self._int(i, axes) for i in at]
             return f"{name}[{', '.join(parts)}]"
         text = name if all(s == ":" for s in slices) else f"{name}[{', '.join(slices)}]"
         wanted = [a for a in axes if a in own]
@@ -413,15 +445,11 @@ class _Formula:
         bound = define.value.ranges if isinstance(define.value, Reduce) else ()
         return next((r.upper for r in (*define.ranges, *bound) if r.index == index), None)
 
-    def _int(self, value: Int, axes: tuple[str, ...], *, tensor: bool = False) -> str:
+    def _int(self, value: Int, axes: tuple[str, ...]) -> str:
         """An integer expression; indices become broadcast aranges."""
         if not value.free_indices() and not value.tensors():
             return host_int(value, self.names)
-        mapping = dict(self.names)
-
-        def replace(text: str) -> str:
-            return text
-
+        mapping = self.names
         pieces = []
         for monomial, c in value.terms:
             factors = [] if abs(c) == 1 and monomial else [str(abs(c))]
@@ -431,7 +459,7 @@ class _Formula:
         text = ""
         for k, (minus, piece) in enumerate(pieces):
             text += (f"-{piece}" if minus else piece) if k == 0 else f" {'-' if minus else '+'} {piece}"
-        return replace(f"({text})" if len(pieces) > 1 else text)
+        return f"({text})" if len(pieces) > 1 else text
 
     def _atom(self, atom: object, axes: tuple[str, ...], mapping: dict[str, str]) -> str:
         from opspec.ir.integers import Dim, FloorDiv, Mod

@@ -79,7 +79,11 @@ def wrap_doc(text: str, indent: str, width: int = 106) -> list[str]:
             out.append("")
             continue
         out += textwrap.wrap(
-            line.strip(), width - len(indent), initial_indent=lead, subsequent_indent=lead + "  ", break_long_words=False
+            line.strip(),
+            width - len(indent),
+            initial_indent=lead,
+            subsequent_indent=lead + "  ",
+            break_long_words=False,
         )
     return [(indent + line).rstrip() for line in out]
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from opspec.emit.host import dtype_text, host_int, tuple_text
 from opspec.emit.configure import Choice
+from opspec.emit.host import dtype_text, host_int, tuple_text
 from opspec.emit.names import escape
 from opspec.emit.triton import KernelText, identifiers, pointer, stride
-from opspec.ir.dtypes import DType, DTypeParam, choices
+from opspec.ir.dtypes import DTypeParam, choices
 from opspec.ir.integers import Dim, Int
 from opspec.ir.program import Op, Tensor
+from opspec.schedule.graph import Fold, Load
 from opspec.schedule.plan import Plan
 
 RELATION = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
@@ -82,6 +83,9 @@ class _Launcher:
             used = sorted(r.left.dims() | r.right.dims())
             values = "".join(f", {self.names[d]}={self.names[d]}" for d in used)
             self.lines.append(f"launch.require({left} {RELATION[r.op]} {right}, {quoted(r.text)}{values})")
+        for test, text, dims in self._nonempty():
+            values = "".join(f", {self.names[d]}={self.names[d]}" for d in dims)
+            self.lines.append(f"launch.require({test}, {quoted(text)}{values})")
         results = self.op.results
         many = len(results) > 1
         for k, tensor in enumerate(results):
@@ -98,7 +102,11 @@ class _Launcher:
             self.lines.append(f"return {', '.join(returned)}")
         tensor_type = "torch.Tensor"
         returns = (
-            "None" if not results else tensor_type if not many else f"tuple[{', '.join([tensor_type] * len(results))}]"
+            "None"
+            if not results
+            else tensor_type
+            if not many
+            else f"tuple[{', '.join([tensor_type] * len(results))}]"
         )
         return Function(
             name=function_name(self.op, self.boundary),
@@ -107,6 +115,20 @@ class _Launcher:
             lines=tuple(self.lines),
             configures=configures,
         )
+
+    def _nonempty(self) -> list[tuple[str, str, list[str]]]:
+        """Extents that a max or min without a declared identity needs to be at least 1."""
+        found: dict[str, tuple[str, str, list[str]]] = {}
+        for k in self.launches:
+            for node in k.plan.graph.nodes:
+                if not isinstance(node, Fold) or node.monoid not in ("max", "min") or node.empty is not None:
+                    continue
+                for axis in node.over:
+                    extent = k.plan.block.axis(axis).extent
+                    test = f"{host_int(extent, self.names)} >= 1"
+                    text = f"{extent} >= 1 (a {node.monoid} over nothing has no value)"
+                    found[test] = (test, text, sorted(extent.dims()))
+        return list(found.values())
 
     def _params(self, free: tuple[str, ...], returns: str) -> str:
         positional: list[str] = []
@@ -122,7 +144,9 @@ class _Launcher:
             else:
                 kind = PY[scalar.dtype.kind]
                 has_default = scalar.default is not None
-                text = f"{self.names[name]}: {kind}" + (f" = {python_number(scalar.default)}" if has_default else "")
+                text = f"{self.names[name]}: {kind}" + (
+                    f" = {python_number(scalar.default)}" if has_default else ""
+                )
             (keyword if defaulted and not has_default else positional).append(text)
             defaulted |= has_default
         keyword += [f"{self.names[d]}: int" for d in free]
@@ -197,7 +221,9 @@ class _Launcher:
                     continue
                 seen.add(tensor.name)
                 self.names[tensor.name] = tensor.name.replace(".", "_")
-                shape = tuple_text([host_int(e, self.names) for e in tensor.extents]) if tensor.extents else "()"
+                shape = (
+                    tuple_text([host_int(e, self.names) for e in tensor.extents]) if tensor.extents else "()"
+                )
                 dtype = dtype_text(tensor.dtype, self.names)
                 self.lines.append(
                     f"{self.names[tensor.name]} = torch.empty({shape}, dtype={dtype}, device=device)"
@@ -210,12 +236,10 @@ class _Launcher:
         dims = self._dims(k)
         width = any(c.lines and "width" in " ".join((*c.lines, c.warps)) for c in k.choices)
         args = [*dims, *(["width"] if width else [])]
-        touched = [t for t in k.plan.variants[0].program.tensors]
+        touched = k.plan.variants[0].program.tensors
         if width:
-            elements = [self.names[t.name] for t in touched if isinstance(t.dtype, DTypeParam | DType)]
+            elements = [self.names[t.name] for t in touched]
             self.lines.append(f"width = max(t.element_size() for t in {tuple_text(self._read(k, elements))})")
-        kernel = f"{'kernel' if len(self.launches) == 1 else k.plan.block.name}"
-        del kernel
         self.lines.append(f"kernel, grid, options = {name}({', '.join(args)})")
         tensors = tuple(self.names[t.name] for t in touched)
         index = f"launch.index_type({', '.join(tensors)})"
@@ -231,10 +255,10 @@ class _Launcher:
         )
 
     def _read(self, k: KernelLaunch, fallback: list[str]) -> list[str]:
-        from opspec.schedule.graph import Load
-
         loaded = {n.tensor for n in k.plan.graph.nodes if isinstance(n, Load)}
-        return [self.names[t.name] for t in k.plan.variants[0].program.tensors if t.name in loaded] or fallback
+        return [
+            self.names[t.name] for t in k.plan.variants[0].program.tensors if t.name in loaded
+        ] or fallback
 
     def _dims(self, k: KernelLaunch) -> list[str]:
         used: set[str] = set()
@@ -263,7 +287,11 @@ class _Launcher:
             indent = ""
             body = list(choice.lines)
             if choice.test is not None:
-                needed = [line for line in body if any(line.startswith(b) for b in choice.test.split() if b.startswith("BLOCK"))]
+                needed = [
+                    line
+                    for line in body
+                    if any(line.startswith(b) for b in choice.test.split() if b.startswith("BLOCK"))
+                ]
                 out += needed
                 body = [line for line in body if line not in needed]
                 out.append(f"if {choice.test}:")
@@ -286,7 +314,9 @@ class _Launcher:
             if axis.role == "grid":
                 extent = host_int(axis.extent, self.names, tight=True)
                 block = text.blocks.get(axis.name)
-                counts.append(f"triton.cdiv({host_int(axis.extent, self.names)}, {block})" if block else extent)
+                counts.append(
+                    f"triton.cdiv({host_int(axis.extent, self.names)}, {block})" if block else extent
+                )
         return " * ".join(counts) or "1"
 
 
@@ -297,7 +327,7 @@ def quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def python_number(value: float | int | bool | None) -> str:
+def python_number(value: float | None) -> str:
     """A scalar default as Python text."""
     text = repr(value)
     return f'float("{text}")' if text in ("inf", "-inf", "nan") else text

@@ -24,7 +24,11 @@ def fold(line: str, width: int = WIDTH) -> list[str]:
     if not call and len(parts) < 2:
         # a comma behind a single parenthesised expression would make it a tuple
         return [head, single, f"{indent}{tail}"] if len(single) <= width else [line]
-    if call and len(single) <= width and not (head.lstrip().startswith("def ") and len(parts) > 1 and "*" in parts):
+    if (
+        call
+        and len(single) <= width
+        and not (head.lstrip().startswith("def ") and len(parts) > 1 and "*" in parts)
+    ):
         return [head, single, f"{indent}{tail}"]
     out = [head]
     for part in parts:

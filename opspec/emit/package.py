@@ -23,7 +23,7 @@ from opspec.ir.dtypes import DTypeParam
 from opspec.ir.integers import Int
 from opspec.ir.program import Boundary, Kernel, Module, Op, Tensor
 from opspec.resources import folder
-from opspec.schedule.plan import Plan, schedule_kernel
+from opspec.schedule.plan import Plan, Variant, schedule_kernel
 from opspec.schedule.resources import Limits
 from opspec.version import VERSION
 
@@ -137,7 +137,9 @@ def _cost_data(module: Module, op: Op) -> dict[str, Any]:
     return cost_json(module, op)
 
 
-def _schedule(module: Module, op: Op, boundary: Boundary, kernel: Kernel, limits: Limits, sizes: Sizes) -> KernelLaunch:
+def _schedule(
+    module: Module, op: Op, boundary: Boundary, kernel: Kernel, limits: Limits, sizes: Sizes
+) -> KernelLaunch:
     cases = [dict(dims) for w in module.workloads_of(op.name) for _, dims in w.cases]
 
     def typical(extent: Int) -> int | None:
@@ -145,7 +147,11 @@ def _schedule(module: Module, op: Op, boundary: Boundary, kernel: Kernel, limits
 
     names = identifiers(op)
     plan = schedule_kernel(op, boundary, kernel, typical=typical, reserved=_reserved(op))
-    base = f"_{escape(op.name)}_{kernel.name}" if not boundary.name else f"_{op.name}__{boundary.name}_{kernel.name}"
+    base = (
+        f"_{escape(op.name)}_{kernel.name}"
+        if not boundary.name
+        else f"_{op.name}__{boundary.name}_{kernel.name}"
+    )
     texts = []
     for k, v in enumerate(plan.variants):
         label = f"_{v.program.variant}" if len(plan.variants) > 1 else ""
@@ -190,7 +196,9 @@ def _kernel_file(
 ) -> str:
     helpers = sorted({h for ks in launches.values() for k in ks for t in k.texts for h in t.helpers})
     ops = tuple(_op_model(op, launches, costs[op.name]) for op in module.ops)
-    title = safe_doc(module.doc.strip().splitlines()[0] if module.doc.strip() else ", ".join(o.name for o in module.ops))
+    title = safe_doc(
+        module.doc.strip().splitlines()[0] if module.doc.strip() else ", ".join(o.name for o in module.ops)
+    )
     model = _KernelFile(
         title=title,
         origin=origin,
@@ -203,7 +211,9 @@ def _kernel_file(
     return _render("kernel.py.j2", model)
 
 
-def _op_model(op: Op, launches: dict[tuple[str, str], tuple[KernelLaunch, ...]], costs: dict[str, Any]) -> _OpModel:
+def _op_model(
+    op: Op, launches: dict[tuple[str, str], tuple[KernelLaunch, ...]], costs: dict[str, Any]
+) -> _OpModel:
     functions = []
     for boundary in op.boundaries:
         if (op.name, boundary.name) not in launches:
@@ -224,7 +234,7 @@ def _function_model(
             kernels.append(
                 _KernelModel(
                     signature="\n".join(fold(f"def {text.name}({params}):")),
-                    doc=_kernel_doc(k.plan, variant.program.variant, variant.roles),
+                    doc=_kernel_doc(k.plan, variant),
                     lines=tuple(f for line in text.lines for f in fold(line)),
                 )
             )
@@ -245,12 +255,18 @@ def _function_model(
     )
 
 
-def _kernel_doc(plan: Plan, variant: str, roles: Any) -> str:
-    parts = [f"{a} in parallel" for a in roles.grid]
+def _kernel_doc(plan: Plan, variant: Variant) -> str:
+    """Roles in words, then what rewrites and laws did."""
+    roles = variant.roles
+    parts = [f"{a} in parallel" + (" by blocks" if a in roles.blocked else "") for a in roles.grid]
     parts += [f"{a} whole" for a in roles.tile]
-    parts += [f"{a} streamed" for a in roles.stream]
-    text = f"{variant.capitalize()}: " + ", ".join(parts or ["one program"]) + "."
-    return safe_doc(text)
+    parts += [f"{a} streamed" + (" in steps and lanes" if a == roles.laned else "") for a in roles.stream]
+    lines = [f"{variant.program.variant.capitalize()}: " + ", ".join(parts or ["one program"]) + "."]
+    facts = [f"{r.statement}: {r.text}." for r in plan.rewrites] + [f"{n}." for n in variant.program.notes]
+    if facts:
+        lines += ["", *(w for f in facts for w in wrap_doc(f, "    ")), ""]
+        return "\n".join([safe_doc(lines[0]), *lines[1:-1], "    "])
+    return safe_doc(lines[0])
 
 
 def _function_doc(op: Op, boundary: Boundary, costs: dict[str, Any]) -> list[str]:
@@ -267,7 +283,9 @@ def _function_doc(op: Op, boundary: Boundary, costs: dict[str, Any]) -> list[str
     lines.append("")
     for t in op.tensors:
         shape = ", ".join(map(str, t.extents))
-        kind = " | ".join(c.name for c in t.dtype.choices) if isinstance(t.dtype, DTypeParam) else t.dtype.name
+        kind = (
+            " | ".join(c.name for c in t.dtype.choices) if isinstance(t.dtype, DTypeParam) else t.dtype.name
+        )
         name = t.dtype.name + " in " + kind if isinstance(t.dtype, DTypeParam) else kind
         role = {"in": "", "out": " (result)", "inout": " (updated in place)"}[t.role]
         lines += wrap_doc(f"{t.name}: [{shape}] {name}{role}", "    ")

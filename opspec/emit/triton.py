@@ -11,7 +11,7 @@ from typing import assert_never
 
 from opspec.emit.expressions import ATOM, TL, Expressions, literal, wrap
 from opspec.emit.names import escape
-from opspec.ir.dtypes import F32, F8E5M2, DType, DTypeParam, Storage, compute_dtype
+from opspec.ir.dtypes import F8E5M2, F32, DType, DTypeParam, Storage, compute_dtype
 from opspec.ir.integers import Int
 from opspec.ir.program import Op, Tensor
 from opspec.ir.values import Extent, Literal, Monoid, Read, Value
@@ -198,7 +198,9 @@ class _Printer:
                 end = wrap(self.x.integer(axis.extent, ()), 4)
                 self.put(f"{last} = tl.minimum({start} + {block}, {end}) - 1")
             return
-        self.put(f"{name} = {wrap(pid, 5 if '%' not in pid[0] and '//' not in pid[0] else 6)} * {block} + tl.arange(0, {block})")
+        self.put(
+            f"{name} = {wrap(pid, 5 if '%' not in pid[0] and '//' not in pid[0] else 6)} * {block} + tl.arange(0, {block})"
+        )
 
     def mentions(self, index: str) -> bool:
         """Whether a loop's bounds use the first or last index of a block."""
@@ -238,8 +240,8 @@ class _Printer:
             case Collapse():
                 self.collapse(s)
             case Combine(var=var, monoid=monoid, value=value, masks=masks):
-                text = self.masked(value, masks, var.axes, monoid)
-                self.put(f"{var.name} = {self.join(monoid, (var.name, ATOM), text)}")
+                right = self.masked(value, masks, var.axes, monoid)
+                self.put(f"{var.name} = {self.join(monoid, (var.name, ATOM), right)}")
             case Multiply():
                 self.multiply(s)
             case Write():
@@ -303,7 +305,9 @@ class _Printer:
     def multiply(self, s: Multiply) -> None:
         a, b = self.operand(s.a), self.operand(s.b)
         acc = f", {s.var.name}" if s.accumulate else ""
-        kind = f'input_precision="{s.precision}"' if s.var.dtype is F32 else f"out_dtype={TL[s.var.dtype.name]}"
+        kind = (
+            f'input_precision="{s.precision}"' if s.var.dtype is F32 else f"out_dtype={TL[s.var.dtype.name]}"
+        )
         self.put(f"{s.var.name} = tl.dot({a}, {b}{acc}, {kind})")
 
     def operand(self, o: Operand) -> str:
@@ -321,14 +325,15 @@ class _Printer:
 
     def fetch(self, s: Fetch) -> None:
         tensor = self.tensor(s.tensor)
-        args = [self.located(s.var.name, s.tensor, s.at, s.var.axes)]
+        policy = self.policy(s.at)
+        args = [self.located(s.var.name, s.tensor, s.at, s.var.axes, 16 if policy else 48)]
         general = s.other is not None and not isinstance(s.other, Literal)
         if s.masks:
             args.append(f"mask={self.mask(s.masks, s.var.axes)}")
             if s.other is not None:
                 other = "0.0" if general else literal(s.other)[0]  # type: ignore[arg-type]
                 args.append(f"other={other}")
-        if policy := self.policy(s.at):
+        if policy:
             args.append(f'eviction_policy="{policy}"')
         text = f"tl.load({', '.join(args)})"
         if s.raw:
@@ -336,7 +341,9 @@ class _Printer:
         elif (widened := compute_dtype(tensor.dtype)) != tensor.dtype:
             text += f".to({TL[widened.name]})"
         if general and s.other is not None:
-            text = f"tl.where({self.mask(s.masks, s.var.axes)}, {text}, {self.x.value(s.other, s.var.axes)[0]})"
+            text = (
+                f"tl.where({self.mask(s.masks, s.var.axes)}, {text}, {self.x.value(s.other, s.var.axes)[0]})"
+            )
         self.put(f"{s.var.name} = {text}")
 
     def write(self, s: Write) -> None:
@@ -362,10 +369,12 @@ class _Printer:
             return None
         return "evict_first" if self.sweep[1] == self.sweep[2] else "evict_last"
 
-    def located(self, label: str, name: str, at: tuple[Int, ...], axes: tuple[str, ...]) -> str:
+    def located(
+        self, label: str, name: str, at: tuple[Int, ...], axes: tuple[str, ...], short: int = 48
+    ) -> str:
         """The address of an access: in place if short, else under a name of its own."""
         text = self.address(name, at, axes)
-        if len(text) < 48:
+        if len(text) < short:
             return text
         name = f"{label.replace('.', '_')}_at"
         while name in self.x.axes or name in self.names.values():
@@ -386,7 +395,10 @@ class _Printer:
 
     def loop(self, s: Loop) -> None:
         axis = self.names[s.axis]
-        start, stop = (self.x.value(v, ())[0] for v in (s.start, s.stop))
+        start, stop = (
+            (self.x.integer(v.value, ()) if isinstance(v, Extent) else self.x.value(v, ()))[0]
+            for v in (s.start, s.stop)
+        )
         if s.sweeps > 1:
             self.put(f"# sweep {s.sweep} of {s.sweeps} over {s.axis}")
         dims = self.x.dims[s.axis]

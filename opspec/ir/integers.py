@@ -102,9 +102,7 @@ class Int:
         return Int.of(other) - self
 
     def __mul__(self, other: int | Int) -> Int:
-        return _gather(
-            [(_times(m, n), c * d) for m, c in self.terms for n, d in Int.of(other).terms]
-        )
+        return _gather([(_times(m, n), c * d) for m, c in self.terms for n, d in Int.of(other).terms])
 
     __rmul__ = __mul__
 
@@ -340,9 +338,7 @@ def _divide_terms(num: Int, den: Int) -> tuple[Int, Int]:
     return whole, rest
 
 
-def _evaluate(
-    atom: Atom, env: Mapping[str, int], read: Callable[[str, tuple[int, ...]], int] | None
-) -> int:
+def _evaluate(atom: Atom, env: Mapping[str, int], read: Callable[[str, tuple[int, ...]], int] | None) -> int:
     match atom:
         case Dim(name) | Index(name):
             return env[name]

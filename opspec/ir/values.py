@@ -28,9 +28,7 @@ CompareOp = L["lt", "le", "gt", "ge", "eq", "ne"]
 Monoid = L["sum", "prod", "max", "min", "any", "all", "argmax", "argmin"]
 CastMode = L["ieee", "sat", "nonsat", "wrap"]
 
-TRANSCENDENTAL = frozenset(
-    {"exp", "log", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "reciprocal"}
-)
+TRANSCENDENTAL = frozenset({"exp", "log", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "reciprocal"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,9 +173,7 @@ class Scan:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-Value = (
-    Literal | Extent | Scalar | Read | Unary | Binary | Compare | Select | Cast | Reduce | Scan
-)
+Value = Literal | Extent | Scalar | Read | Unary | Binary | Compare | Select | Cast | Reduce | Scan
 
 
 def operands(value: Value) -> tuple[Value, ...]:

@@ -62,14 +62,14 @@ def floor_div(a, b):
     """``a // b`` rounded towards minus infinity (Triton's own truncates)."""
     q = a // b
     r = a - q * b
-    return q - ((r != 0) & ((r < 0) != (b < 0))).to(tl.int32)
+    return q - tl.where((r != 0) & ((r < 0) != (b < 0)), 1, 0)
 
 
 @triton.jit
 def floor_mod(a, b):
     """``a % b`` with the sign of ``b`` (Triton's own has that of ``a``)."""
     r = a % b
-    return r + ((r != 0) & ((r < 0) != (b < 0))).to(tl.int32) * b
+    return r + tl.where((r != 0) & ((r < 0) != (b < 0)), b, 0)
 
 
 @triton.jit

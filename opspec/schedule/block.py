@@ -17,7 +17,7 @@ from opspec.diagnostics import Note
 from opspec.ir.dtypes import F32
 from opspec.ir.integers import Datum, Int, index
 from opspec.ir.program import Boundary, Define, Kernel, Op, Tensor
-from opspec.ir.values import Range, Read, Reduce, Value, integers, map_integers, map_values, walk
+from opspec.ir.values import Range, Read, Reduce, Scan, Value, integers, map_integers, map_values, walk
 from opspec.schedule.refuse import unfusable
 
 
@@ -84,13 +84,10 @@ def build_block(op: Op, boundary: Boundary, kernel: Kernel) -> Block:
     _join_letters(groups)
     _join_tensor_axes(groups, body, local)
     names = groups.names()
-    crossing = _crossing(op, boundary, kernel)
+    crossing = _crossing(boundary)
     axes: dict[str, Axis] = {}
     for slot, name in names.items():
-        extent = groups.range_of(slot).upper
-        known = axes.get(name)
-        if known is None or len(str(extent)) < len(str(known.extent)) and groups.widest(slot) == extent:
-            axes[name] = Axis(name=name, extent=groups.widest(slot))
+        axes.setdefault(name, Axis(name=name, extent=groups.widest(slot)))
     renamed = tuple(_rename(d, names, axes) for d in body)
     return Block(
         op=op,
@@ -103,7 +100,7 @@ def build_block(op: Op, boundary: Boundary, kernel: Kernel) -> Block:
     )
 
 
-def _crossing(op: Op, boundary: Boundary, kernel: Kernel) -> tuple[Tensor, ...]:
+def _crossing(boundary: Boundary) -> tuple[Tensor, ...]:
     """Workspace tensors for values that another kernel of the boundary defines or uses."""
     found: dict[str, Tensor] = {}
     owner = {d.name: k.name for k in boundary.kernels for d in k.body}
@@ -195,12 +192,15 @@ class _Groups:
         for slot in self.ranges:
             root = self.find(slot)
             name, k = slot[1].rsplit(".", 1)[-1], 1
-            known = next((n for n, r in taken.items() if r == root), None)
-            if known is None:
-                while (known := name if k == 1 else f"{name}{k}") in taken:
+            known = [n for n, r in taken.items() if r == root]
+            if not known:
+                fresh = name
+                while fresh in taken:
                     k += 1
-                taken[known] = root
-            out[slot] = known
+                    fresh = f"{name}{k}"
+                taken[fresh] = root
+                known = [fresh]
+            out[slot] = known[0]
         return out
 
 
@@ -255,8 +255,8 @@ def _rename(define: Define, names: dict[Slot, str], axes: dict[str, Axis]) -> De
         body = change(head)
     else:
         body = map_integers(body, lambda i: i.rename(mapping))
-        if hasattr(body, "index"):
-            body = replace(body, index=mapping[body.index])  # type: ignore[call-arg]
+        if isinstance(body, Scan):
+            body = replace(body, index=mapping[body.index])
     output = define.output
     if output is not None:
         output = replace(output, at=tuple(i.rename(mapping) for i in output.at))

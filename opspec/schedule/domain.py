@@ -38,7 +38,9 @@ def nonempty(over: tuple[str, ...], extents: dict[str, Int], constraints: tuple[
     tests: list[Value] = []
     for axis in over:
         found = bounds(axis, extents[axis], constraints)
-        if found is None or any(c.free_indices() & (set(over) - {axis}) and axis in c.free_indices() for c in constraints):
+        if found is None or any(
+            c.free_indices() & (set(over) - {axis}) and axis in c.free_indices() for c in constraints
+        ):
             return None
         lowers, uppers = found
         for low in lowers:

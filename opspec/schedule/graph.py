@@ -177,12 +177,15 @@ def build_graph(block: Block) -> Graph:
     return _Builder(block).build()
 
 
+_Access = tuple[str, tuple[Int, ...], tuple[Value, ...], tuple[Int, ...], Value | None]
+
+
 class _Builder:
     def __init__(self, block: Block) -> None:
         self.block = block
         self.nodes: dict[str, Node] = {}
         self.data: dict[Datum, str] = {}
-        self.loads: dict[tuple[object, ...], str] = {}
+        self.loads: dict[_Access, str] = {}
         self.local = {d.name for d in block.body}
         self.define: Define = block.body[0]
         crossing = {t.name for t in block.tensors} - {t.name for t in block.op.tensors}
@@ -302,9 +305,7 @@ class _Builder:
             self._data_of(i, guard, constraints)
         name = self._intern(read.name, read.indices, guard, constraints, otherwise, read.dtype)
         node = self.nodes[name]
-        return replace(
-            read, name=name, indices=tuple(index(a) for a in sorted(node.axes)), otherwise=None
-        )
+        return replace(read, name=name, indices=tuple(index(a) for a in sorted(node.axes)), otherwise=None)
 
     def _inside(self, read: Read) -> Iterator[Value]:
         """Conditions under which an access with ``else`` lies inside the tensor."""
@@ -345,7 +346,12 @@ class _Builder:
         key = (tensor, at, guard, own, otherwise)
         for known, name in self.loads.items():
             # a load that is made anyway, under weaker conditions, serves this access too
-            if known[:2] == key[:2] and known[4] == otherwise and set(known[2]) <= set(guard) and set(known[3]) <= set(own):  # type: ignore[call-overload]
+            if (
+                known[:2] == key[:2]
+                and known[4] == otherwise
+                and set(known[2]) <= set(guard)
+                and set(known[3]) <= set(own)
+            ):
                 return name
         if key not in self.loads:
             count = sum(n == tensor or n.startswith(f"{tensor}.load") for n in self.nodes)

@@ -15,6 +15,7 @@ Nothing here knows an operator: ``exp(s - m)`` passes, ``exp(s - min)`` and ``x 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -57,9 +58,7 @@ def find_law(graph: Graph, fold: Fold, state: Fold) -> Law | str:
     if isinstance(found, str):
         return found
     factor, text, nan, pure = found
-    return Law(
-        fold=fold.name, state=state.name, factor=factor, text=text, at_identity_nan=nan, pure=pure
-    )
+    return Law(fold=fold.name, state=state.name, factor=factor, text=text, at_identity_nan=nan, pure=pure)
 
 
 class _Translation:
@@ -124,7 +123,7 @@ class _Translation:
         return False
 
 
-def _core(nodes: dict[str, object], value: Value) -> Value:
+def _core(nodes: Mapping[str, object], value: Value) -> Value:
     """Follow points that merely rename another node."""
     while isinstance(value, Read) and isinstance(node := nodes.get(value.name), Point):
         if not isinstance(node.value, Read):
@@ -169,7 +168,26 @@ def _law_of(
     factor = _value_of(g)
     if factor is None:
         return f"the factor {g} has no kernel expression"
-    return factor, str(g).replace("old", "m_old").replace("new", "m_new"), True, not others
+    return factor, _spell(factor), True, not others
+
+
+def _spell(value: Value) -> str:
+    """A factor in words of the two states."""
+    match value:
+        case Read(name=name):
+            return f"m_{name}"
+        case Literal(value=number):
+            return f"{number:g}"
+        case Unary(op=op, x=x):
+            return f"{op}({_spell(x)})"
+        case Binary(op="mul", a=a, b=b):
+            inner = [
+                f"({_spell(v)})" if isinstance(v, Binary) and v.op != "mul" else _spell(v) for v in (a, b)
+            ]
+            return "*".join(inner)
+        case Binary(op=op, a=a, b=b):
+            return f"{_spell(a)} {'-' if op == 'sub' else '+'} {_spell(b)}"
+    return "?"
 
 
 def _value_of(e: Expr) -> Value | None:

@@ -15,7 +15,18 @@ from dataclasses import dataclass, field
 from opspec.ir.dtypes import BOOL, F32, I64, DType
 from opspec.ir.integers import ZERO, Int, greatest, index, least
 from opspec.ir.program import Define
-from opspec.ir.values import Binary, Compare, Extent, Literal, Read, Select, Unary, Value, map_values
+from opspec.ir.values import (
+    Binary,
+    BinaryOp,
+    Compare,
+    Extent,
+    Literal,
+    Read,
+    Select,
+    Unary,
+    Value,
+    map_values,
+)
 from opspec.schedule.domain import bounds, nonempty
 from opspec.schedule.graph import Fold, Graph, Load, Node, Point, Store
 from opspec.schedule.laws import NEW, OLD, Law, find_law
@@ -31,7 +42,9 @@ from opspec.schedule.tile import (
     Loop,
     Multiply,
     Operand,
+    Precision,
     Remark,
+    Role,
     Statement,
     TileProgram,
     Var,
@@ -49,7 +62,9 @@ def place(graph: Graph, roles: Roles, variant: str, name: Names) -> TileProgram:
     axes = []
     for axis in graph.block.axes:
         if axis.name in (*roles.grid, *roles.tile, *roles.stream):
-            role = "grid" if axis.name in roles.grid else "tile" if axis.name in roles.tile else "stream"
+            role: Role = (
+                "grid" if axis.name in roles.grid else "tile" if axis.name in roles.tile else "stream"
+            )
             axes.append(AxisPlan(name=axis.name, extent=axis.extent, role=role, dims=roles.dims(axis.name)))
     axes.sort(key=lambda a: placer.order.index(a.name))
     return TileProgram(
@@ -61,7 +76,9 @@ def place(graph: Graph, roles: Roles, variant: str, name: Names) -> TileProgram:
         tensors=tuple(t for t in graph.block.tensors if _touched(graph, t.name)),
         body=tuple(body),
         vars=tuple(placer.vars.values()),
-        data=tuple(((d.tensor, d.indices), placer.ident[n]) for d, n in graph.data.items() if n in placer.ident),
+        data=tuple(
+            ((d.tensor, d.indices), placer.ident[n]) for d, n in graph.data.items() if n in placer.ident
+        ),
         notes=tuple(dict.fromkeys(placer.notes)),
     )
 
@@ -75,7 +92,9 @@ def _is_identity(node: Fold) -> bool:
     value, sign = node.empty, 1.0
     if isinstance(value, Unary) and value.op == "neg":
         value, sign = value.x, -1.0
-    return isinstance(value, Literal) and node.dtype is F32 and sign * value.value == INFINITY.get(node.monoid)
+    return (
+        isinstance(value, Literal) and node.dtype is F32 and sign * value.value == INFINITY.get(node.monoid)
+    )
 
 
 def _put(factor: Value, old: Value, new: Value) -> Value:
@@ -147,7 +166,9 @@ class _Placer:
         self.deps = {n.name: graph.deps(n) for n in graph.nodes}
 
     # regions ----------------------------------------------------------------
-    def region(self, targets: Iterable[str], streams: tuple[str, ...], have: frozenset[str]) -> list[Statement]:
+    def region(
+        self, targets: Iterable[str], streams: tuple[str, ...], have: frozenset[str]
+    ) -> list[Statement]:
         """Statements that compute ``targets``, given what the enclosing scopes ``have``."""
         closure = self._closure(targets, have)
         if not streams:
@@ -166,7 +187,9 @@ class _Placer:
         for k in range(sweeps + 1):
             outside = [n for n in closure if n not in levels.inside and levels.level[n] == k]
             # what still has an inner stream free is computed inside that stream, wherever it is needed
-            outside = [n for n in outside if isinstance(self.nodes[n], Store) or not self.nodes[n].axes & set(rest)]
+            outside = [
+                n for n in outside if isinstance(self.nodes[n], Store) or not self.nodes[n].axes & set(rest)
+            ]
             if outside:
                 out += self.region(outside, rest, frozenset(done))
                 done |= set(outside)
@@ -200,9 +223,7 @@ class _Placer:
         body += self.pending
         self.env, self.pending = before, pending
         start, stop = self._stream_bounds(axis, roots)
-        out.append(
-            Loop(axis=axis, start=start, stop=stop, body=tuple(body), sweep=count[0], sweeps=count[1])
-        )
+        out.append(Loop(axis=axis, start=start, stop=stop, body=tuple(body), sweep=count[0], sweeps=count[1]))
         for name in opened:
             out += self._finish(self.nodes[name])  # type: ignore[arg-type]
         return out
@@ -371,7 +392,7 @@ class _Placer:
         """Move a running extreme on; points of this step see the new state, made finite for its identity."""
         new = self._declare(self.names.fresh(f"{var.name}_new"), var.axes, node.dtype)
         safe = self._declare(self.names.fresh(f"{var.name}_safe"), var.axes, node.dtype)
-        op = "max" if node.monoid == "max" else "min"
+        op: BinaryOp = "max" if node.monoid == "max" else "min"
         identity = Literal(value=INFINITY[op], dtype=F32)
         at_identity = Compare(op="eq", a=self._read(new), b=identity, dtype=BOOL)
         zero = Literal(value=0.0, dtype=F32)
@@ -404,7 +425,9 @@ class _Placer:
         out: list[Statement] = []
         final = var
         if lanes:
-            final = self._declare(self.names.of(node.name), tuple(a for a in var.axes if a not in lanes), node.dtype)
+            final = self._declare(
+                self.names.of(node.name), tuple(a for a in var.axes if a not in lanes), node.dtype
+            )
             value: Value = self._read(var)
             if law is not None and law.state in self.lane_states:
                 factor, more = self._gather_factor(law)
@@ -466,7 +489,9 @@ class _Placer:
                 f"whether `{node.define.origin}` reduces over nothing can't be told from its indices",
                 node.define.span,
             )
-        value = Select(condition=self._value(test), a=self._read(var), b=self._value(node.empty), dtype=node.dtype)
+        value = Select(
+            condition=self._value(test), a=self._read(var), b=self._value(node.empty), dtype=node.dtype
+        )
         return [Let(var=var, value=value)]
 
     # straight-line code ---------------------------------------------------------
@@ -526,7 +551,7 @@ class _Placer:
         a = self._operand(product.a, (product.rows, product.k), product, masks)
         left = () if a.masks else masks
         b = self._operand(product.b, (product.k, product.columns), product, left)
-        precision = "tf32" if node.using == "tf32" else "ieee"
+        precision: Precision = "tf32" if node.using == "tf32" else "ieee"
         return Multiply(var=var, a=a, b=b, accumulate=accumulate, precision=precision)
 
     def _operand(
@@ -564,23 +589,33 @@ class _Placer:
         self.loaded[key] = 1
         self.ident[node.name] = var.name
         self.env[node.name] = self._read(var)
-        return Fetch(var=var, tensor=node.tensor, at=node.at, masks=masks, other=other, raw=raw, reread=reread)
+        return Fetch(
+            var=var, tensor=node.tensor, at=node.at, masks=masks, other=other, raw=raw, reread=reread
+        )
 
     def _other(self, node: Load) -> Value:
         if node.otherwise is not None:
             return self._value(node.otherwise)
         users = [n for n in self.graph.nodes if node.name in self.deps[n.name]]
         for user in users:
-            if isinstance(user, Fold) and isinstance(user.body, Read) and user.monoid in INFINITY and user.dtype is F32:
+            if (
+                isinstance(user, Fold)
+                and isinstance(user.body, Read)
+                and user.monoid in INFINITY
+                and user.dtype is F32
+            ):
                 return Literal(value=INFINITY[user.monoid], dtype=F32)
         return Literal(value=0.0 if node.dtype is F32 else 0, dtype=node.dtype)
 
     def _fetch_axes(self, node: Load) -> tuple[str, ...]:
         for product in self.roles.products.values():
-            for value, axes in ((product.a, (product.rows, product.k)), (product.b, (product.k, product.columns))):
-                if isinstance(value, Read) and value.name == node.name and node.name in self.raw:
-                    if set(self._ordered(node.axes)) == set(axes):
-                        return axes
+            for value, axes in (
+                (product.a, (product.rows, product.k)),
+                (product.b, (product.k, product.columns)),
+            ):
+                direct = isinstance(value, Read) and value.name == node.name and node.name in self.raw
+                if direct and set(self._ordered(node.axes)) == set(axes):
+                    return axes
         return self._ordered(node.axes)
 
     def _raw_loads(self) -> frozenset[str]:

@@ -28,7 +28,9 @@ UNSUPPORTED = register(
 
 def unfusable(message: str, span: Span | None, *notes: Note, help: str = "") -> Failure:
     """The failure for a block that no single launch can carry."""
-    return Failure(Diagnostic(code=UNFUSABLE, message=message, span=span, notes=notes, help=help or UNFUSABLE.fix))
+    return Failure(
+        Diagnostic(code=UNFUSABLE, message=message, span=span, notes=notes, help=help or UNFUSABLE.fix)
+    )
 
 
 def unsupported(message: str, span: Span | None, *notes: Note, help: str = "") -> Failure:

@@ -57,7 +57,9 @@ def share_equal(graph: Graph) -> tuple[Graph, tuple[Applied, ...]]:
         if key is not None and key in seen:
             same[node.name] = seen[key]
             if isinstance(node, Fold):
-                text = f"reuses the {node.monoid} of {graph.by_name[seen[key]].define.origin}"  # type: ignore[union-attr]
+                first = graph.by_name[seen[key]]
+                assert isinstance(first, Fold)
+                text = f"reuses the {node.monoid} of {first.define.origin}"
                 applied.append(Applied(rule="share", statement=node.define.origin, text=text))
             continue
         if key is not None:
@@ -99,9 +101,11 @@ def pull_factors(graph: Graph) -> tuple[Graph, tuple[Applied, ...]]:
             nodes.append(node)
             continue
         fold, point, text = made
-        applied.append(Applied(rule="pull", statement=node.define.origin, text=text))
+        applied.append(Applied(rule="pull", statement=point.define.origin, text=text))
         nodes += [fold, point]
-        current = replace(current, nodes=(*nodes, *(n for n in graph.nodes if n.name not in {m.name for m in nodes})))
+        current = replace(
+            current, nodes=(*nodes, *(n for n in graph.nodes if n.name not in {m.name for m in nodes}))
+        )
     return replace(graph, nodes=tuple(nodes)), tuple(applied)
 
 
@@ -118,7 +122,9 @@ def _pull(graph: Graph, node: Fold) -> tuple[Fold, Point, str] | None:
     if not covers(graph, inside, over):
         return None
     body = _product(inside)
-    kept = replace(node, name=f"{node.name}.sum", body=body, axes=graph.axes_of(body) | _constraint_axes(node) - over)
+    kept = replace(
+        node, name=f"{node.name}.sum", body=body, axes=graph.axes_of(body) | _constraint_axes(node) - over
+    )
     kept = replace(kept, axes=frozenset(kept.axes - over))
     indices = tuple(index(a) for a in sorted(kept.axes))
     result = _product([(Read(name=kept.name, indices=indices, dtype=F32), False), *outside])

@@ -94,9 +94,9 @@ def _laned(graph: Graph, stream: tuple[str, ...], products: dict[str, Product]) 
 def axis_order(graph: Graph) -> tuple[str, ...]:
     """Axes in the order of the results' axes, then of the inputs'."""
     seen: dict[str, None] = {}
-    accesses = [n for n in graph.nodes if isinstance(n, Store)]
+    stores: list[Load | Store] = [n for n in graph.nodes if isinstance(n, Store)]
     loads = [n for n in graph.nodes if isinstance(n, Load)]
-    for node in (*accesses, *sorted(loads, key=lambda n: -len(n.at))):
+    for node in (*stores, *sorted(loads, key=lambda n: -len(n.at))):
         for i in node.at:
             for name in sorted(i.free_indices()):
                 seen[name] = None
@@ -132,7 +132,10 @@ def find_products(graph: Graph, grid: tuple[str, ...], inner: tuple[str, ...]) -
         columns = [x for x in (*inner, *grid) if x in right - left]
         if not rows or not columns:
             continue
-        if any(not c.free_indices() <= graph.axes_of(a) and not c.free_indices() <= graph.axes_of(b) for c in fold.constraints):
+        if any(
+            not c.free_indices() <= graph.axes_of(a) and not c.free_indices() <= graph.axes_of(b)
+            for c in fold.constraints
+        ):
             continue
         pick_row, pick_column = _prefer(rows, inner), _prefer(columns, inner)
         if pick_row is None or pick_column is None:
@@ -148,7 +151,7 @@ def find_products(graph: Graph, grid: tuple[str, ...], inner: tuple[str, ...]) -
         if not row_first:
             a, b, pick_row, pick_column = b, a, pick_column, pick_row
         found[fold.name] = Product(
-            fold=fold.name, a=a, b=b, k=k, rows=pick_row, columns=pick_column, cast=cast or None
+            fold=fold.name, a=a, b=b, k=k, rows=pick_row, columns=pick_column, cast=cast
         )
     return found
 
@@ -166,7 +169,7 @@ def _before(graph: Graph, first: str, second: str) -> bool:
     return order.index(first) < order.index(second)
 
 
-def _operand_type(graph: Graph, fold: Fold, a: Value, b: Value) -> Storage | None | bool:
+def _operand_type(graph: Graph, fold: Fold, a: Value, b: Value) -> Storage | None:
     """The type in which both operands are exact, or that ``using`` names; None for f32."""
     if fold.using is not None and fold.using != "tf32":
         named = next((t.dtype for t in graph.block.op.tensors if _name(t.dtype) == fold.using), None)

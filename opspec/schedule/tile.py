@@ -17,6 +17,7 @@ from opspec.ir.program import Op, Tensor
 from opspec.ir.values import Monoid, Value
 
 Role = L["grid", "tile", "stream"]
+Precision = L["ieee", "tf32"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +116,7 @@ class Multiply:
     a: Operand
     b: Operand
     accumulate: bool
-    precision: L["ieee", "tf32"]
+    precision: Precision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

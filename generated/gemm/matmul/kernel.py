@@ -33,7 +33,7 @@ def _matmul_product(
     GROUP: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Streamed: m in parallel, n in parallel, k streamed."""
+    """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed."""
     pid = tl.program_id(0).to(INDEX)
     pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
     m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)

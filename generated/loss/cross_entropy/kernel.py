@@ -31,7 +31,7 @@ def _cross_entropy_rows_resident(
     BLOCK_V: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Resident: m in parallel, v whole."""
+    """Resident: m in parallel by blocks, v whole."""
     pid = tl.program_id(0).to(INDEX)
     m = pid * BLOCK_M + tl.arange(0, BLOCK_M)
     v = tl.arange(0, BLOCK_V).to(INDEX)
@@ -44,8 +44,9 @@ def _cross_entropy_rows_resident(
     lse = lse_m + tl.log(lse_sum)
     tl.store(lse_ptr + m * lse_stride_M, lse, mask=m < M)
     label = tl.load(label_ptr + m * label_stride_M, mask=m < M, other=0)
+    x_2_at = x_ptr + m * x_stride_M + label.to(INDEX) * x_stride_V
     mask_2 = (m < M) & (label != tl.cast(ignore, tl.int64))
-    x_2 = tl.load(x_ptr + m * x_stride_M + label * x_stride_V, mask=mask_2, other=0.0).to(tl.float32)
+    x_2 = tl.load(x_2_at, mask=mask_2, other=0.0).to(tl.float32)
     # loss[m] = where(label[m] == ignore, 0, lse[m] - x[m, label[m]])
     loss = tl.where(label == tl.cast(ignore, tl.int64), 0.0, lse - x_2)
     tl.store(loss_ptr + m * loss_stride_M, loss, mask=m < M)
@@ -69,20 +70,23 @@ def _cross_entropy_rows_streamed(
     STEPS: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Streamed: m in parallel, v streamed."""
+    """Streamed: m in parallel, v streamed in steps and lanes.
+
+    lse: online beside lse by g = exp(m_old - m_new).
+    """
     pid = tl.program_id(0).to(INDEX)
     m = pid
     label = tl.load(label_ptr + m * label_stride_M)
+    x_at = x_ptr + m * x_stride_M + label.to(INDEX) * x_stride_V
     mask = label != tl.cast(ignore, tl.int64)
-    x = tl.load(x_ptr + m * x_stride_M + label * x_stride_V, mask=mask, other=0.0).to(tl.float32)
+    x = tl.load(x_at, mask=mask, other=0.0).to(tl.float32)
     lse_m_lanes = tl.full((BLOCK_V,), float("-inf"), tl.float32)
     lse_sum_lanes = tl.zeros((BLOCK_V,), tl.float32)
     for v_start in range(0, V, STEPS * BLOCK_V):
         v = v_start + tl.arange(0, STEPS)[:, None] * BLOCK_V
         v = (v + tl.arange(0, BLOCK_V)[None, :]).to(INDEX)
-        x_2 = tl.load(x_ptr + m * x_stride_M + v * x_stride_V, mask=v < V, other=float("-inf"), eviction_policy="evict_first").to(
-            tl.float32
-        )
+        x_2_at = x_ptr + m * x_stride_M + v * x_stride_V
+        x_2 = tl.load(x_2_at, mask=v < V, other=float("-inf"), eviction_policy="evict_first").to(tl.float32)
         lse_m_lanes_chunk = reduce_max(x_2, axis=0)
         lse_m_lanes_new = maximum(lse_m_lanes, lse_m_lanes_chunk)
         # before the first finite value the state has no mass: keep exp(-inf - -inf) out

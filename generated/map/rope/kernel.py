@@ -37,7 +37,7 @@ def _rope_rotate(
     BLOCK_C: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Resident: b in parallel, h in parallel, t in parallel, c in parallel."""
+    """Resident: b in parallel, h in parallel, t in parallel by blocks, c in parallel by blocks."""
     pid = tl.program_id(0).to(INDEX)
     c = (pid % tl.cdiv(D // 2, BLOCK_C)) * BLOCK_C + tl.arange(0, BLOCK_C)
     t = (pid // tl.cdiv(D // 2, BLOCK_C) % tl.cdiv(T, BLOCK_T)) * BLOCK_T + tl.arange(0, BLOCK_T)

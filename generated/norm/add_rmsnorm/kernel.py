@@ -35,7 +35,7 @@ def _add_rmsnorm_rows_resident(
     BLOCK_N: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Resident: m in parallel, n whole."""
+    """Resident: m in parallel by blocks, n whole."""
     pid = tl.program_id(0).to(INDEX)
     m = pid * BLOCK_M + tl.arange(0, BLOCK_M)
     n = tl.arange(0, BLOCK_N).to(INDEX)
@@ -79,7 +79,7 @@ def _add_rmsnorm_rows_streamed(
     STEPS: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Streamed: m in parallel, n streamed."""
+    """Streamed: m in parallel, n streamed in steps and lanes."""
     pid = tl.program_id(0).to(INDEX)
     m = pid
     y_sum_lanes = tl.zeros((BLOCK_N,), tl.float32)
@@ -87,9 +87,8 @@ def _add_rmsnorm_rows_streamed(
     for n_start in range(0, N, STEPS * BLOCK_N):
         n = n_start + tl.arange(0, STEPS)[:, None] * BLOCK_N
         n = (n + tl.arange(0, BLOCK_N)[None, :]).to(INDEX)
-        x = tl.load(x_ptr + m * x_stride_M + n * x_stride_N, mask=n < N, other=0.0, eviction_policy="evict_last").to(
-            tl.float32
-        )
+        x_at = x_ptr + m * x_stride_M + n * x_stride_N
+        x = tl.load(x_at, mask=n < N, other=0.0, eviction_policy="evict_last").to(tl.float32)
         residual_at = residual_ptr + m * residual_stride_M + n * residual_stride_N
         residual = tl.load(residual_at, mask=n < N, other=0.0, eviction_policy="evict_last").to(tl.float32)
         # h[m, n] = x[m, n] + residual[m, n]
@@ -102,9 +101,8 @@ def _add_rmsnorm_rows_streamed(
     for n_start in range(0, N, STEPS * BLOCK_N):
         n = n_start + tl.arange(0, STEPS)[:, None] * BLOCK_N
         n = (n + tl.arange(0, BLOCK_N)[None, :]).to(INDEX)
-        x = tl.load(x_ptr + m * x_stride_M + n * x_stride_N, mask=n < N, other=0.0, eviction_policy="evict_first").to(
-            tl.float32
-        )
+        x_at = x_ptr + m * x_stride_M + n * x_stride_N
+        x = tl.load(x_at, mask=n < N, other=0.0, eviction_policy="evict_first").to(tl.float32)
         residual_at = residual_ptr + m * residual_stride_M + n * residual_stride_N
         residual = tl.load(residual_at, mask=n < N, other=0.0, eviction_policy="evict_first").to(tl.float32)
         h = x + residual

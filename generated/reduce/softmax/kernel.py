@@ -27,7 +27,7 @@ def _softmax_rows_resident(
     BLOCK_N: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Resident: m in parallel, n whole."""
+    """Resident: m in parallel by blocks, n whole."""
     pid = tl.program_id(0).to(INDEX)
     m = pid * BLOCK_M + tl.arange(0, BLOCK_M)
     n = tl.arange(0, BLOCK_N).to(INDEX)
@@ -57,7 +57,10 @@ def _softmax_rows_streamed(
     STEPS: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Streamed: m in parallel, n streamed."""
+    """Streamed: m in parallel, n streamed in steps and lanes.
+
+    y: online beside y by g = exp(m_old - m_new).
+    """
     pid = tl.program_id(0).to(INDEX)
     m = pid
     y_m_lanes = tl.full((BLOCK_N,), float("-inf"), tl.float32)
@@ -66,9 +69,8 @@ def _softmax_rows_streamed(
     for n_start in range(0, N, STEPS * BLOCK_N):
         n = n_start + tl.arange(0, STEPS)[:, None] * BLOCK_N
         n = (n + tl.arange(0, BLOCK_N)[None, :]).to(INDEX)
-        x = tl.load(x_ptr + m * x_stride_M + n * x_stride_N, mask=n < N, other=float("-inf"), eviction_policy="evict_last").to(
-            tl.float32
-        )
+        x_at = x_ptr + m * x_stride_M + n * x_stride_N
+        x = tl.load(x_at, mask=n < N, other=float("-inf"), eviction_policy="evict_last").to(tl.float32)
         y_m_lanes_chunk = reduce_max(x, axis=0)
         y_m_lanes_new = maximum(y_m_lanes, y_m_lanes_chunk)
         # before the first finite value the state has no mass: keep exp(-inf - -inf) out
@@ -90,9 +92,8 @@ def _softmax_rows_streamed(
     for n_start in range(0, N, STEPS * BLOCK_N):
         n = n_start + tl.arange(0, STEPS)[:, None] * BLOCK_N
         n = (n + tl.arange(0, BLOCK_N)[None, :]).to(INDEX)
-        x = tl.load(x_ptr + m * x_stride_M + n * x_stride_N, mask=n < N, other=float("-inf"), eviction_policy="evict_first").to(
-            tl.float32
-        )
+        x_at = x_ptr + m * x_stride_M + n * x_stride_N
+        x = tl.load(x_at, mask=n < N, other=float("-inf"), eviction_policy="evict_first").to(tl.float32)
         e = tl.exp(x - y_m)
         # y[m, n] = softmax[n](x[m, n])
         y = e / y_sum
