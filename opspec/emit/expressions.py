@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from opspec.ir.dtypes import BOOL, F32, I64, DType, DTypeParam, Storage
@@ -13,6 +13,7 @@ from opspec.ir.values import (
     Binary,
     Cast,
     Compare,
+    CompareOp,
     Extent,
     Literal,
     Read,
@@ -34,6 +35,7 @@ UNARY = {
 }  # fmt: skip
 HELPERS = frozenset({"tanh", "round_even"})
 INFIX = {"add": ("+", 4), "sub": ("-", 4), "mul": ("*", 5), "div": ("/", 5), "and": ("&", 3), "or": ("|", 2)}
+OPPOSITE: dict[str, CompareOp] = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
 RELATION = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 ATOM = 9
 
@@ -198,10 +200,19 @@ class Expressions:
                 assert_never(value)
 
     def _negated(self, x: Value, target: tuple[str, ...]) -> Text:
-        opposite = {"eq": "ne", "ne": "eq"}
-        if isinstance(x, Compare) and x.op in opposite:
-            flipped = Compare(op=opposite[x.op], a=x.a, b=x.b, dtype=BOOL)  # type: ignore[arg-type]
-            return self.value(flipped, target)
+        """The negation, pushed inwards: what is known when Triton compiles may be a Python bool there, and ``~True`` is -2."""
+        match x:
+            case Compare(op=op, a=a) if op in ("eq", "ne") or a.dtype.kind == "int":
+                return self.value(replace(x, op=OPPOSITE[op]), target)
+            case Binary(op=("and" | "or") as op, a=a, b=b):
+                left, right = (Unary(op="not", x=v, dtype=BOOL) for v in (a, b))
+                return self.value(Binary(op="or" if op == "and" else "and", a=left, b=right, dtype=BOOL), target)
+            case Unary(op="not", x=inner):
+                return self.value(inner, target)
+            case Scalar(name=name):
+                return f"{self.names[name]} == 0", 1
+            case Literal(value=value):
+                return str(not value), ATOM
         return f"~{wrap(self.value(x, target), 6)}", 6
 
     def cast(self, value: Cast, target: tuple[str, ...]) -> Text:

@@ -15,14 +15,15 @@ ROOT = HERE.parents[1]
 
 
 class Worker:
-    """One interpreting process, started with the first request."""
+    """One process that answers requests, with Triton's interpreter on or off."""
 
-    def __init__(self) -> None:
-        env = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": str(ROOT)}
+    def __init__(self, script: str, interpret: str) -> None:
+        env = os.environ | {"TRITON_INTERPRET": interpret, "PYTHONPATH": str(ROOT)}
         self.process = subprocess.Popen(
-            [sys.executable, "-W", "ignore", str(HERE / "worker.py")],
+            [sys.executable, "-W", "ignore", str(HERE / script)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=None if os.environ.get("OPSPEC_TEST_STDERR") else subprocess.DEVNULL,
             text=True,
             encoding="utf-8",
             env=env,
@@ -40,13 +41,23 @@ class Worker:
 
 
 @lru_cache(maxsize=1)
-def worker() -> Worker:
-    return Worker()
+def interpreter() -> Worker:
+    return Worker("worker.py", "1")
+
+
+@lru_cache(maxsize=1)
+def compiler() -> Worker:
+    return Worker("compiling.py", "0")
 
 
 def ask(text: str, count: int = 2, **more: Any) -> dict[str, Any]:
-    """The worker's answer to one spec."""
-    return worker().ask({"text": text, "count": count, **more})
+    """What the interpreting process says of one spec."""
+    return interpreter().ask({"text": text, "count": count, **more})
+
+
+def compiled(text: str, *extents: int | dict[str, int], **more: Any) -> dict[str, Any]:
+    """What the compiling process says of one spec."""
+    return compiler().ask({"text": text, "extents": list(extents), **more})
 
 
 def faults(answer: dict[str, Any]) -> list[str]:

@@ -1,0 +1,97 @@
+"""A process that compiles the kernels of specs for a GPU that isn't there; one JSON line a request.
+
+A request has ``text``, ``extents`` (each gives all dims one extent, or maps dims to theirs), ``target`` and
+``wide`` (offsets of 64 bits). The answer lists what was compiled, with registers, spills and shared memory
+where asked, or ``broken``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+from typing import Any
+
+from opspec.diagnostics import Failure
+from opspec.driver import compile as compiling
+from opspec.driver import verify
+from opspec.driver.targets import limits, target
+
+
+def answer(request: dict[str, Any]) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="opspec-test-") as folder:
+        try:
+            return {"compiled": _compile(request, Path(folder))}
+        except Failure as failure:
+            return {"refused": [d.code.code for d in failure.diagnostics]}
+        except Exception:  # noqa: BLE001 - the answer is that something broke, and how
+            return {"broken": traceback.format_exc()[-6000:]}
+
+
+def _compile(request: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
+    from opspec.emit.package import build_package
+    from opspec.emit.triton import identifiers
+    from opspec.frontend import load
+
+    spec = folder / "spec.op"
+    spec.write_text(request["text"], encoding="utf-8")
+    module = load(spec)
+    package = build_package(module, "spec.op", limits())
+    path = folder / "kernel.py"
+    path.write_text(package.files["kernel.py"], encoding="utf-8")
+    kernels = verify.load_module(path)
+    rows: list[dict[str, Any]] = []
+    for (name, _), launches in package.launches.items():
+        op = module.op(name)
+        assert op is not None
+        names = identifiers(op)
+        for dtypes in list(verify.assignments(op))[: request.get("dtypes", 1)]:
+            for extents in request["extents"]:
+                dims = extents if isinstance(extents, dict) else dict.fromkeys(op.dims, extents)
+                for launch in launches:
+                    for kernel, options in _choices(kernels, op, launch, names, dims, dtypes, bool(request.get("wide"))):
+                        c = compiling._compile(op, launch, kernel, options, dims, dtypes, "", target(request.get("target", "sm_90")))
+                        rows.append(
+                            {
+                                "kernel": c.kernel, "dims": dims, "spills": c.spills, "registers": c.registers,
+                                "shared": c.shared, "wgmma": c.wgmma, "ttir": str(c.asm["ttir"]) if request.get("ttir") else "",
+                            }
+                        )  # fmt: skip
+    return rows
+
+
+def _choices(kernels: Any, op: Any, launch: Any, names: Any, dims: Any, dtypes: Any, wide: bool) -> list[tuple[Any, dict[str, Any]]]:
+    prefix = f"_configure_{compiling_name(op, launch)}"
+    function = getattr(kernels, prefix)
+    wanted = function.__code__.co_varnames[: function.__code__.co_argcount]
+    from opspec.schedule.graph import Load
+
+    loaded = {n.tensor for n in launch.plan.graph.nodes if isinstance(n, Load)}
+    host = {names[d]: v for d, v in dims.items()}
+    read = [t for t in launch.plan.block.tensors if t.name in loaded]
+    host["width"] = max((compiling._width(t.dtype, dtypes) for t in read), default=4)
+    kernel, _, options = function(*(host[w] for w in wanted))
+    if wide:
+        import triton.language as tl
+
+        options = {**options, "INDEX": tl.int64}
+    return [(kernel, dict(options))]
+
+
+def compiling_name(op: Any, launch: Any) -> str:
+    from opspec.emit.names import escape
+
+    block = launch.plan.block
+    return f"{op.name}__{block.boundary}_{block.name}" if block.boundary else f"{escape(op.name)}_{block.name}"
+
+
+def main() -> None:
+    out, sys.stdout = sys.stdout, sys.stderr
+    for line in sys.stdin:
+        print(json.dumps(answer(json.loads(line))), file=out, flush=True)
+
+
+if __name__ == "__main__":
+    main()
