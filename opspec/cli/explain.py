@@ -1,0 +1,118 @@
+"""``opspec explain``: an op's schedule in words, any stage of the compiler, or a diagnostic code."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opspec.driver.select import Target, choose_ops, split_target
+from opspec.driver.targets import target as target_of
+from opspec.ir.program import Boundary, Module, Op
+
+if TYPE_CHECKING:
+    from opspec.emit.launcher import KernelLaunch
+
+_CODE = re.compile(r"[Oo][Pp]\d{1,9}")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the explanation."""
+    if _CODE.fullmatch(options.spec) and not Path(options.spec).exists():
+        from opspec.driver.codes import find_code, page
+
+        print(page(find_code(options.spec.upper())))
+        return 0
+    from opspec.driver import stages
+    from opspec.frontend import load
+
+    target = split_target(options.spec)
+    if options.stage == "syntax":
+        print(stages.syntax_text(target.spec))
+        return 0
+    module = load(target.spec.path)
+    chosen = [(op, stages.boundary_of(op, options.boundary)) for op in _ops(module, target, options.boundary)]
+    print("\n\n".join(_explained(module, target, chosen, options)).rstrip())
+    return 0
+
+
+def _ops(module: Module, target: Target, boundary: str) -> tuple[Op, ...]:
+    """The ops that are meant; with a boundary and no op named, those that have it."""
+    ops = choose_ops(module, target)
+    having = tuple(op for op in ops if any(b.name == boundary for b in op.boundaries))
+    return having or ops
+
+
+def _explained(
+    module: Module, target: Target, chosen: list[tuple[Op, Boundary]], options: argparse.Namespace
+) -> list[str]:
+    from opspec.driver import stages
+
+    if options.stage == "ir":
+        from opspec.ir.show import show_op
+
+        return [show_op(op, b.name).rstrip() for op, b in chosen]
+    launches, kernel = stages.launches_of(module, target.spec)
+    if options.stage == "kernel":
+        return [kernel]
+    parts = []
+    for op, boundary in chosen:
+        name = f"{op.name}__{boundary.name}" if boundary.name else op.name
+        found = launches.get((op.name, boundary.name))
+        if found is None:
+            parts.append(f"{name}: marked `analysis`, so it has costs and no kernels")
+        elif options.stage == "tile":
+            parts.append(stages.tile_text(found))
+        elif options.stage in ("ptx", "sass"):
+            compiled = stages.compiled_of(module, op, found, kernel, target_of(options.target))
+            parts.append(stages.assembly(compiled, options.stage))
+        else:
+            parts.append(_summary(module, target, op, boundary, found, kernel, options.target))
+    return parts
+
+
+def _summary(
+    module: Module,
+    target: Target,
+    op: Op,
+    boundary: Boundary,
+    found: tuple[KernelLaunch, ...],
+    kernel: str,
+    wanted: str,
+) -> str:
+    from opspec.driver.explain import explain_kernel
+
+    lines = [f"{op.name} of {target.spec.shown}"]
+    for k, launch in zip(boundary.kernels, found, strict=True):
+        lines += ["", *explain_kernel(boundary, k, launch)]
+    return "\n".join([*lines, "", *_resources(module, op, found, kernel, wanted)])
+
+
+def _resources(
+    module: Module, op: Op, found: tuple[KernelLaunch, ...], kernel: str, wanted: str
+) -> list[str]:
+    """What the installed Triton makes of the first choices, or why that is not known."""
+    from opspec.driver import stages
+
+    chosen = target_of(wanted)
+    if not stages.can_compile():
+        return ["resources: not compiled, torch and triton are not installed"]
+    lines = [f"first choices, compiled for {chosen.name} without a GPU"]
+    for c in stages.compiled_of(module, op, found, kernel, chosen):
+        blocks = ", ".join(f"{k} {v}" for k, v in c.options.items() if k.startswith("BLOCK"))
+        lines.append(f"  {c.workload}: {c.kernel.lstrip('_')}")
+        lines.append(
+            f"    {blocks}; {_count(c.options['num_warps'], 'warp')}, {_count(c.options['num_stages'], 'stage')}"
+        )
+        used = [f"{c.shared} B shared memory"]
+        if c.registers is not None:
+            used = [f"{c.registers} registers, {c.spills} B spilled", *used]
+        if c.occupancy is not None:
+            used.append(f"occupancy {c.occupancy:.0%}")
+        lines.append(f"    {', '.join([*used, *(['wgmma'] if c.wgmma else [])])}")
+    return lines
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"

@@ -1,0 +1,74 @@
+"""Every diagnostic code, whichever module registers it, and its page."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from importlib import import_module
+
+from opspec.diagnostics import Code, Diagnostic, Failure, codes, register
+
+# Everything else that registers codes; a test compares this list with the sources.
+MODULES = (
+    "opspec.frontend.faults.syntax",
+    "opspec.frontend.faults.names",
+    "opspec.frontend.faults.domains",
+    "opspec.frontend.faults.values",
+    "opspec.frontend.faults.grouping",
+    "opspec.analysis.codes",
+    "opspec.schedule.refuse",
+    "opspec.driver.files",
+    "opspec.driver.select",
+    "opspec.driver.targets",
+    "opspec.driver.verify",
+)
+
+UNKNOWN_CODE = register(
+    Code(
+        code="OP628",
+        title="unknown diagnostic code",
+        why="`opspec explain` has a page for each code that a diagnostic can carry.",
+        example="opspec explain OP200",
+        fix="Copy the code from the diagnostic: it stands in brackets behind `error` or `warning`.",
+    )
+)
+
+
+def all_codes() -> dict[str, Code]:
+    """All codes by name, in order."""
+    for module in MODULES:
+        import_module(module)
+    return codes()
+
+
+def find_code(name: str) -> Code:
+    """The code of that name.
+
+    Raises: Failure that lists near ones.
+    """
+    known = all_codes()
+    if name not in known:
+        family = [k for k in known if k[:3] == name[:3]]
+        near = get_close_matches(name[:10], list(known), n=3) or family
+        hint = f"known: {', '.join(near)}" if near else "codes run from OP101; see docs/diagnostics.md"
+        message = f"there is no diagnostic `{name[:20]}`"
+        raise Failure(Diagnostic(code=UNKNOWN_CODE, message=message, span=None, help=hint))
+    return known[name]
+
+
+def page(code: Code) -> str:
+    """What a code means, why it is one, an example and a fix, as plain text."""
+    from textwrap import wrap
+
+    head = f"{code.severity}[{code.code}]: {sentence(code.title)}"
+    parts = [head, "\n".join(wrap(code.why, 100))]
+    if code.example:
+        parts.append("For example:\n\n" + "\n".join(f"    {line}" for line in code.example.splitlines()))
+    if code.fix:
+        parts.append("\n".join(wrap(f"Fix: {code.fix}", 100)))
+    return "\n\n".join(parts)
+
+
+def sentence(title: str) -> str:
+    """A title without its full stop and with a small first letter, unless that is a name."""
+    text = title.rstrip(".")
+    return text[0].lower() + text[1:] if text[1:2].islower() or text[1:2] == " " else text

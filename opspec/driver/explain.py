@@ -1,0 +1,123 @@
+"""What the compiler decided about an op, in words: one paragraph of lines per kernel."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from textwrap import wrap
+
+from opspec.emit.launcher import KernelLaunch
+from opspec.ir.program import Boundary, Kernel
+from opspec.schedule.plan import Plan, Variant
+from opspec.schedule.tile import Fetch, Loop, Statement, TileProgram
+
+WIDE = 100
+
+
+def explain_kernel(boundary: Boundary, kernel: Kernel, launch: KernelLaunch) -> list[str]:
+    """Statements, roles, sweeps, rewrites, laws and traffic of one kernel."""
+    plan = launch.plan
+    lines = [f"kernel {kernel.name}" + (f" of boundary {boundary.name}" if boundary.name else "")]
+    for define in kernel.body:
+        if define.kind != "temp" and define.span is not None:
+            lines += _wrapped(" ".join(define.span.text.split()))
+    lines += ["", *_roles(plan), ""]
+    lines += _list("rewrites", [f"{a.statement}: {a.text} ({a.rule})" for a in plan.rewrites])
+    lines += _list("online laws", _notes(plan))
+    for variant in plan.variants:
+        lines += _list(f"{label(plan, variant)} variant", _walks(variant.program))
+        lines += _list("  traffic beyond the compulsory bytes", _traffic(variant), indent="    ")
+    return lines
+
+
+def label(plan: Plan, variant: Variant) -> str:
+    """The name of a variant, numbered where several share one."""
+    names = [v.program.variant for v in plan.variants]
+    if names.count(variant.program.variant) == 1:
+        return variant.program.variant
+    return f"{variant.program.variant} {[id(v) for v in plan.variants].index(id(variant))}"
+
+
+def _roles(plan: Plan) -> list[str]:
+    """A table: an index a line, a variant a column."""
+    heads = [label(plan, v) for v in plan.variants]
+    rows = [("index", "extent", *heads)]
+    for axis in plan.block.axes:
+        cells = []
+        for variant in plan.variants:
+            found = next((a for a in variant.program.axes if a.name == axis.name), None)
+            cells.append("-" if found is None else found.role + ("" if found.blocked else ", one at a time"))
+        rows.append((axis.name, str(axis.extent), *cells))
+    wide = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]
+    return ["  " + "  ".join(c.ljust(w) for c, w in zip(r, wide, strict=True)).rstrip() for r in rows]
+
+
+def _notes(plan: Plan) -> list[str]:
+    notes = dict.fromkeys(n for v in plan.variants for n in v.program.notes)
+    return list(notes)
+
+
+def _walks(program: TileProgram) -> list[str]:
+    """How the streams are walked and what is fetched more than once."""
+    loops = list(_loops(program.body))
+    lines = []
+    for axis, count in Counter(loop.axis for loop in loops).items():
+        lines.append(f"{count} sweep{'' if count == 1 else 's'} over {axis}")
+    if not loops:
+        lines.append("no stream: everything is held at once")
+    fetched = Counter(f.tensor for f, _ in _fetches(program.body, ()) if f.reread)
+    lines += [f"{tensor} is loaded again in a later sweep ({n}x)" for tensor, n in fetched.items()]
+    products = sum(type(s).__name__ == "Multiply" for s in _flat(program.body))
+    if products:
+        lines.append(f"{products} block product{'' if products == 1 else 's'} on the matrix unit")
+    return lines
+
+
+def _traffic(variant: Variant) -> list[str]:
+    """Tensors that several programs, or several steps of an outer stream, load alike."""
+    program = variant.program
+    seen: dict[str, str] = {}
+    for fetch, around in _fetches(program.body, ()):
+        own = {name for i in fetch.at for name in i.free_indices()}
+        again = [a for a in program.axes if (a.role == "grid" or a.name in around) and a.name not in own]
+        if own and again:
+            times = " * ".join(
+                f"ceil({a.extent} / BLOCK_{a.name.upper()})" if a.blocked else str(a.extent) for a in again
+            )
+            seen.setdefault(
+                fetch.tensor,
+                f"{fetch.tensor} is loaded {times} times, once per step of {', '.join(a.name for a in again)}",
+            )
+    return list(seen.values())
+
+
+def _loops(body: tuple[Statement, ...]) -> Iterator[Loop]:
+    for s in body:
+        if isinstance(s, Loop):
+            yield s
+            yield from _loops(s.body)
+
+
+def _flat(body: tuple[Statement, ...]) -> Iterator[Statement]:
+    for s in body:
+        yield s
+        if isinstance(s, Loop):
+            yield from _flat(s.body)
+
+
+def _fetches(body: tuple[Statement, ...], around: tuple[str, ...]) -> Iterator[tuple[Fetch, tuple[str, ...]]]:
+    for s in body:
+        if isinstance(s, Fetch):
+            yield s, around
+        elif isinstance(s, Loop):
+            yield from _fetches(s.body, (*around, s.axis))
+
+
+def _list(head: str, items: list[str], indent: str = "  ") -> list[str]:
+    if not items:
+        return []
+    return [f"  {head}", *(line for item in items for line in _wrapped(item, indent + "  "))]
+
+
+def _wrapped(text: str, indent: str = "  ") -> list[str]:
+    return wrap(text, WIDE, initial_indent=indent, subsequent_indent=indent + "    ") or [indent.rstrip()]

@@ -1,0 +1,88 @@
+"""A tile program as text, for ``explain --stage tile`` and for reading what a pass did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, assert_never
+
+from opspec.ir.show import show_value
+from opspec.ir.values import Value
+from opspec.schedule.tile import (
+    Begin,
+    Collapse,
+    Combine,
+    Fetch,
+    Let,
+    Loop,
+    Multiply,
+    Operand,
+    Remark,
+    Statement,
+    TileProgram,
+    Var,
+    Write,
+)
+
+
+def show_tile(program: TileProgram) -> str:
+    """Axes with their roles, then the statements of one program."""
+    lines = [f"tile {program.op.name}.{program.kernel} {program.variant}"]
+    lines += [
+        f"  axis {a.name} < {a.extent}: {a.role}" + (", in blocks" if a.blocked else ", one at a time")
+        for a in program.axes
+    ]
+    lines += _body(program.body, "  ")
+    lines += [f"  note {note}" for note in program.notes]
+    return "\n".join(lines)
+
+
+def _body(body: Iterable[Statement], indent: str) -> list[str]:
+    lines: list[str] = []
+    for s in body:
+        lines += [indent + text for text in _statement(s)]
+        if isinstance(s, Loop):
+            lines += _body(s.body, indent + "  ")
+    return lines
+
+
+def _statement(s: Statement) -> list[str]:
+    match s:
+        case Remark(text=text):
+            return [f"# {text}"]
+        case Fetch(var=var, tensor=tensor, at=at, masks=masks, other=other):
+            rest = "" if other is None else f" else {show_value(other)}"
+            again = "   # again" if s.reread else ""
+            return [f"{_var(var)} = load {tensor}[{', '.join(map(str, at))}]{_masks(masks)}{rest}{again}"]
+        case Let(var=var, value=value):
+            return [f"{_var(var)} = {show_value(value)}"]
+        case Begin(var=var, monoid=monoid):
+            return [f"{_var(var)} = identity of {monoid}"]
+        case Collapse(var=var, monoid=monoid, value=value, over=over, masks=masks):
+            return [f"{_var(var)} = {monoid} over {', '.join(over)} of {show_value(value)}{_masks(masks)}"]
+        case Combine(var=var, monoid=monoid, value=value, masks=masks):
+            return [f"{var.name} = {monoid}({var.name}, {show_value(value)}){_masks(masks)}"]
+        case Multiply(var=var, a=a, b=b, accumulate=accumulate):
+            plus = f"{var.name} + " if accumulate else ""
+            return [f"{_var(var)} = {plus}{_operand(a)} @ {_operand(b)}"]
+        case Write(tensor=tensor, at=at, value=value, masks=masks):
+            return [f"store {tensor}[{', '.join(map(str, at))}] = {show_value(value)}{_masks(masks)}"]
+        case Loop(axis=axis, start=start, stop=stop, sweep=sweep, sweeps=sweeps):
+            return [
+                f"for {axis} from {show_value(start)} to {show_value(stop)}:   # sweep {sweep} of {sweeps}"
+            ]
+        case _:
+            assert_never(s)
+
+
+def _var(var: Var) -> str:
+    return f"{var.name}[{', '.join(var.axes)}]" if var.axes else var.name
+
+
+def _operand(operand: Operand) -> str:
+    text = f"{show_value(operand.value)}{_masks(operand.masks)}"
+    cast: Any = operand.cast
+    return f"{cast.name}({text})" if cast is not None else f"({text})"
+
+
+def _masks(masks: tuple[Value, ...]) -> str:
+    return f" where {' and '.join(map(show_value, masks))}" if masks else ""
