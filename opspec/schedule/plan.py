@@ -9,7 +9,9 @@ from opspec.ir.integers import Int
 from opspec.ir.program import Boundary, Kernel, Op
 from opspec.schedule.block import Block, build_block
 from opspec.schedule.graph import Graph, build_graph
-from opspec.schedule.place import Names, place
+from opspec.schedule.legal import check_tile
+from opspec.schedule.names import Names
+from opspec.schedule.place import place
 from opspec.schedule.refuse import unfusable
 from opspec.schedule.rewrites import Applied, pull_factors, share_equal
 from opspec.schedule.roles import Roles, assign_roles
@@ -55,7 +57,9 @@ def schedule_kernel(
     variants = []
     for roles in assign_roles(graph, typical):
         label = "streamed" if roles.stream else "resident"
-        program = place(graph, roles, label, Names(taken=set(reserved) | {a.name for a in block.axes}))
+        program = check_tile(
+            place(graph, roles, label, Names(taken=set(reserved) | {a.name for a in block.axes}))
+        )
         variants.append(Variant(roles=roles, program=program))
     if not variants:
         raise unfusable(f"no order of loops carries kernel `{kernel.name}` in one launch", kernel.span)

@@ -1,0 +1,199 @@
+"""What every part of the placer needs: variables, values over them, masks, loads and stores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from opspec.ir.dtypes import BOOL, F32, I64, DType
+from opspec.ir.integers import Int, index
+from opspec.ir.values import Compare, Extent, Literal, Read, Unary, Value, map_values
+from opspec.schedule.graph import Fold, Graph, Load, Node, Store
+from opspec.schedule.laws import Law, find_law
+from opspec.schedule.names import Names
+from opspec.schedule.roles import Roles, axis_order
+from opspec.schedule.tile import Fetch, Let, Statement, Var, Write
+
+INFINITY = {"max": float("-inf"), "min": float("inf")}
+
+
+def is_identity(node: Fold) -> bool:
+    """Whether the value declared for an empty domain is what the fold gives there anyhow."""
+    value, sign = node.empty, 1.0
+    if isinstance(value, Unary) and value.op == "neg":
+        value, sign = value.x, -1.0
+    return (
+        isinstance(value, Literal) and node.dtype is F32 and sign * value.value == INFINITY.get(node.monoid)
+    )
+
+
+class Access:
+    """State of one placement, and accesses to tensors and variables."""
+
+    def __init__(self, graph: Graph, roles: Roles, names: Names) -> None:
+        self.graph, self.roles, self.names = graph, roles, names
+        self.nodes = graph.by_name
+        self.order = axis_order(graph)
+        self.extent = {a.name: a.extent for a in graph.block.axes}
+        self.vars: dict[str, Var] = {}
+        self.ident: dict[str, str] = {}
+        self.env: dict[str, Value] = {}
+        self.carried: dict[str, Var] = {}
+        self.lane_states: dict[str, tuple[Var, Var]] = {}
+        self.lanes: dict[str, tuple[str, ...]] = {}
+        self.laws: dict[str, Law] = {}
+        self.running: dict[str, dict[str, str]] = {}
+        self.pending: list[Let] = []
+        self.notes: list[str] = []
+        self.loaded: dict[tuple[str, tuple[Int, ...]], int] = {}
+        self.said: set[str] = set()
+        self.raw = self._raw_loads()
+        self.deps = {n.name: graph.deps(n) for n in graph.nodes}
+
+    def _value(self, value: Value) -> Value:
+        """A node value over block variables."""
+        if isinstance(value, Read):
+            return self.env[value.name]
+        return map_values(value, self._value)
+
+    def _in_range(self, axes: Iterable[str]) -> tuple[Value, ...]:
+        tests = []
+        for a in dict.fromkeys(d.split(".")[0] for d in axes):
+            if a in self.roles.blocked:
+                at, end = Extent(value=index(a), dtype=I64), Extent(value=self.extent[a], dtype=I64)
+                tests.append(Compare(op="lt", a=at, b=end, dtype=BOOL))
+        return tuple(tests)
+
+    def _positive(self, constraint: Int) -> Value:
+        """``constraint >= 0``, written with all terms on the side where they are positive."""
+        plus = Int(tuple(t for t in constraint.terms if t[1] > 0))
+        minus = plus - constraint
+        a, b = (Extent(value=v, dtype=I64) for v in (minus, plus))
+        return Compare(op="le", a=a, b=b, dtype=BOOL)
+
+    def _ordered(self, axes: Iterable[str]) -> tuple[str, ...]:
+        wanted = set(axes)
+        return tuple(d for a in self.order if a in wanted for d in self.roles.dims(a))
+
+    def _over(self, node: Fold) -> set[str]:
+        """Block dimensions that a fold reduces."""
+        return {d for a in node.over for d in self.roles.dims(a)}
+
+    def _declare(self, name: str, axes: tuple[str, ...], dtype: DType) -> Var:
+        self.names.taken.add(name)
+        var = Var(name=name, axes=axes, dtype=dtype)
+        self.vars[name] = var
+        return var
+
+    def _read(self, var: Var) -> Read:
+        return Read(name=var.name, indices=tuple(index(a) for a in var.axes), dtype=var.dtype)
+
+    def _scalars(self) -> set[str]:
+        return set(self.order) - self.roles.blocked
+
+    def _mask_axes(self, mask: Value) -> set[str]:
+        return set(self.graph.axes_of(mask)) if isinstance(mask, Compare) else set()
+
+    def _fold_masks(self, node: Fold, law: Law | None = None, *, axes: bool = True) -> tuple[Value, ...]:
+        masks = tuple(map(self._positive, node.constraints))
+        if not axes:
+            return masks
+        if self._padding_is_identity(node):
+            return masks
+        state = self.nodes[law.state] if law is not None and law.pure else None
+        if isinstance(state, Fold) and not masks and self._padding_is_identity(state):
+            # padding holds the state's identity, and there the summand is 0 by the law
+            return ()
+        return (*self._in_range(node.over), *masks)
+
+    def _known_law(self, node: Fold) -> Law | None:
+        """The law of a fold that is not streamed, for what it says of padding."""
+        stack, seen = list(self.deps[node.name]), set[str]()
+        while stack:
+            name = stack.pop()
+            dep = self.nodes[name]
+            if isinstance(dep, Fold) and dep.monoid in INFINITY and set(dep.over) == set(node.over):
+                found = find_law(self.graph, node, dep)
+                return None if isinstance(found, str) else found
+            if name not in seen and not isinstance(dep, Fold):
+                seen.add(name)
+                stack += self.deps[name]
+        return None
+
+    def _padding_is_identity(self, node: Fold) -> bool:
+        """Whether lanes beyond the edge hold the identity already, by what their load gave."""
+        body = node.body
+        if not isinstance(body, Read) or not isinstance(load := self.nodes[body.name], Load):
+            return False
+        other = self._other(load)
+        if node.constraints:
+            return False
+        blocked = [a for a in node.over if a in self.roles.blocked]
+        if not set(blocked) <= load.axes or not isinstance(other, Literal):
+            return False
+        return other.value == (INFINITY.get(node.monoid, 0.0) if node.monoid != "prod" else 1.0)
+
+    def _other(self, node: Load) -> Value:
+        if node.otherwise is not None:
+            return self._value(node.otherwise)
+        users = [n for n in self.graph.nodes if node.name in self.deps[n.name]]
+        for user in users:
+            if (
+                isinstance(user, Fold)
+                and isinstance(user.body, Read)
+                and user.monoid in INFINITY
+                and user.dtype is F32
+            ):
+                return Literal(value=INFINITY[user.monoid], dtype=F32)
+        return Literal(value=0.0 if node.dtype is F32 else 0, dtype=node.dtype)
+
+    def _fetch(self, node: Load) -> Statement:
+        axes = self._fetch_axes(node)
+        masks = (
+            *self._in_range(axes),
+            *map(self._positive, node.constraints),
+            *(self._value(g) for g in node.guard),
+        )
+        raw = node.name in self.raw
+        var = self._declare(self.names.of(node.name), axes, node.dtype)
+        other = self._other(node) if masks else None
+        key = (node.tensor, node.at)
+        reread = key in self.loaded
+        self.loaded[key] = 1
+        self.ident[node.name] = var.name
+        self.env[node.name] = self._read(var)
+        return Fetch(
+            var=var, tensor=node.tensor, at=node.at, masks=masks, other=other, raw=raw, reread=reread
+        )
+
+    def _fetch_axes(self, node: Load) -> tuple[str, ...]:
+        for product in self.roles.products.values():
+            for value, axes in (
+                (product.a, (product.rows, product.k)),
+                (product.b, (product.k, product.columns)),
+            ):
+                direct = isinstance(value, Read) and value.name == node.name and node.name in self.raw
+                if direct and set(self._ordered(node.axes)) == set(axes):
+                    return axes
+        return self._ordered(node.axes)
+
+    def _raw_loads(self) -> frozenset[str]:
+        """Loads that only enter block products, and keep their storage type."""
+        found = set()
+        for node in self.graph.nodes:
+            if isinstance(node, Load):
+                users = [n for n in self.graph.nodes if node.name in self.graph.deps(n)]
+                if users and all(self._direct(n, node.name) for n in users):
+                    found.add(node.name)
+        return frozenset(found)
+
+    def _direct(self, user: Node, load: str) -> bool:
+        product = self.roles.products.get(user.name)
+        if product is None:
+            return False
+        names = [v.name for v in (product.a, product.b) if isinstance(v, Read)]
+        return load in names
+
+    def _write(self, node: Store) -> Statement:
+        axes = self._ordered(node.axes)
+        masks = (*self._in_range(axes), *map(self._positive, node.constraints))
+        return Write(tensor=node.tensor, at=node.at, value=self._value(node.value), axes=axes, masks=masks)

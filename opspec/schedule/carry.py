@@ -1,0 +1,222 @@
+"""Folds: in one block, or carried along a stream with an online state where a law allows it."""
+
+from __future__ import annotations
+
+from opspec.ir.dtypes import BOOL, F32, I64
+from opspec.ir.integers import ZERO
+from opspec.ir.values import Binary, BinaryOp, Compare, Extent, Literal, Read, Select, Value, map_values
+from opspec.schedule.access import INFINITY, Access, is_identity
+from opspec.schedule.domain import nonempty
+from opspec.schedule.graph import Fold, Load
+from opspec.schedule.laws import NEW, OLD, Law
+from opspec.schedule.refuse import unfusable
+from opspec.schedule.roles import Product
+from opspec.schedule.tile import (
+    Begin,
+    Collapse,
+    Combine,
+    Let,
+    Multiply,
+    Operand,
+    Precision,
+    Remark,
+    Statement,
+    Var,
+)
+
+
+def _put(factor: Value, old: Value, new: Value) -> Value:
+    """A law's factor between two states."""
+    if isinstance(factor, Read) and factor.name in (OLD, NEW):
+        return old if factor.name == OLD else new
+    return map_values(factor, lambda v: _put(v, old, new))
+
+
+class Carry(Access):
+    """Statements that begin, move on and finish a fold."""
+
+    def _begin(self, node: Fold, states: set[str]) -> Statement:
+        # beside a block product the registers belong to its accumulator: reduce each chunk at once
+        keep = bool(self.roles.products) or (node.name in states and self.roles.laned is None)
+        full = self._ordered(node.axes | set(node.over))
+        lanes = () if keep else tuple(d for d in full if d in self._over(node) and not d.endswith(".step"))
+        axes = tuple(d for d in full if d not in self._over(node) or d in lanes)
+        product = self.roles.products.get(node.name)
+        if product is not None:
+            axes = (product.rows, product.columns)
+        base = self.names.of(node.name)
+        var = self._declare(self.names.fresh(f"{base}_lanes") if lanes else base, axes, node.dtype)
+        self.carried[node.name] = var
+        self.lanes[node.name] = lanes
+        if not lanes:
+            self.ident[node.name] = var.name
+        return Begin(var=var, monoid=node.monoid)
+
+    def _combine(self, node: Fold) -> list[Statement]:
+        var = self.carried[node.name]
+        law = self.laws.get(node.name)
+        product = self.roles.products.get(node.name)
+        out: list[Statement] = []
+        if law is not None:
+            scale = self._rescale(law)
+            out += scale[1]
+            scaled = Binary(op="mul", a=self._read(var), b=scale[0], dtype=F32)
+            out.append(Let(var=var, value=scaled))
+        if product is not None:
+            out.append(self._multiply(product, node, var, accumulate=True))
+            return out
+        value, masks = self._value(node.body), self._fold_masks(node, law)
+        axes = self._ordered(node.axes | set(node.over))
+        over = tuple(d for d in axes if d not in var.axes)
+        state = any(known.state == node.name for known in self.laws.values())
+        if not over and not state:
+            out.append(Combine(var=var, monoid=node.monoid, value=value, masks=masks))
+            return out
+        part = self._declare(self.names.fresh(f"{var.name}_chunk"), var.axes, node.dtype)
+        out.append(Collapse(var=part, monoid=node.monoid, value=value, axes=axes, over=over, masks=masks))
+        if state:
+            out += self._advance(node, var, part)
+        else:
+            out.append(Combine(var=var, monoid=node.monoid, value=self._read(part)))
+        return out
+
+    def _advance(self, node: Fold, var: Var, part: Var) -> list[Statement]:
+        """Move a running extreme on; points of this step see the new state, made finite for its identity."""
+        new = self._declare(self.names.fresh(f"{var.name}_new"), var.axes, node.dtype)
+        safe = self._declare(self.names.fresh(f"{var.name}_safe"), var.axes, node.dtype)
+        op: BinaryOp = "max" if node.monoid == "max" else "min"
+        identity = Literal(value=INFINITY[op], dtype=F32)
+        at_identity = Compare(op="eq", a=self._read(new), b=identity, dtype=BOOL)
+        zero = Literal(value=0.0, dtype=F32)
+        self.running[node.name] = {"old": var.name, "safe": safe.name}
+        self.env[node.name] = self._read(safe)
+        self.pending.append(Let(var=var, value=self._read(new)))
+        return [
+            Let(var=new, value=Binary(op=op, a=self._read(var), b=self._read(part), dtype=F32)),
+            Remark(text="before the first finite value the state has no mass: keep exp(-inf - -inf) out"),
+            Let(var=safe, value=Select(condition=at_identity, a=zero, b=self._read(new), dtype=F32)),
+        ]
+
+    def _rescale(self, law: Law) -> tuple[Value, list[Statement]]:
+        """The factor of a law at this step; computed once for all folds that share it."""
+        state = self.running[law.state]
+        key = f"scale:{law.text}"
+        if key in state:
+            return self._read(self.vars[state[key]]), []
+        old, new = self._read(self.vars[state["old"]]), self._read(self.vars[state["safe"]])
+
+        var = self._declare(self.names.fresh("scale"), self.vars[state["old"]].axes, F32)
+        state[key] = var.name
+        return self._read(var), [Let(var=var, value=_put(law.factor, old, new))]
+
+    def _finish(self, node: Fold) -> list[Statement]:
+        """After the stream: gather lanes, and give an all-identity row what IEEE gives."""
+        var = self.carried.pop(node.name)
+        lanes = self.lanes.pop(node.name)
+        law = self.laws.pop(node.name, None)
+        out: list[Statement] = []
+        final = var
+        if lanes:
+            final = self._declare(
+                self.names.of(node.name), tuple(a for a in var.axes if a not in lanes), node.dtype
+            )
+            value: Value = self._read(var)
+            if law is not None and law.state in self.lane_states:
+                factor, more = self._gather_factor(law)
+                out += more
+                value = Binary(op="mul", a=value, b=factor, dtype=F32)
+            out.append(Collapse(var=final, monoid=node.monoid, value=value, axes=var.axes, over=lanes))
+            self.lane_states[node.name] = (var, final)
+        if law is not None and law.at_identity_nan:
+            state = self.nodes[law.state]
+            assert isinstance(state, Fold)
+            identity = Literal(value=INFINITY[state.monoid], dtype=F32)
+            test: Value = Compare(
+                op="eq", a=self._read(self.vars[self.ident[law.state]]), b=identity, dtype=BOOL
+            )
+            some = nonempty(state.over, self.extent, state.constraints) if state.constraints else None
+            if some is not None:
+                test = Binary(op="and", a=test, b=self._value(some), dtype=BOOL)
+            elif not state.constraints:
+                extents = [Extent(value=self.extent[a], dtype=I64) for a in state.over]
+                for e in extents:
+                    zero = Extent(value=ZERO, dtype=I64)
+                    test = Binary(op="and", a=test, b=Compare(op="gt", a=e, b=zero, dtype=BOOL), dtype=BOOL)
+            nan = Literal(value=float("nan"), dtype=F32)
+            out.append(Remark(text="a row without a finite value is what IEEE arithmetic makes of it"))
+            out.append(Let(var=final, value=Select(condition=test, a=nan, b=self._read(final), dtype=F32)))
+        self.ident[node.name] = final.name
+        self.env[node.name] = self._read(final)
+        if node.empty is not None and not is_identity(node):
+            out += self._empty(node, final)
+        return out
+
+    def _gather_factor(self, law: Law) -> tuple[Value, list[Statement]]:
+        """The factor that brings each lane of a fold to the state of all lanes; once for all that share it."""
+        state = self.running[law.state]
+        key = f"gather:{law.text}"
+        if key in state:
+            return self._read(self.vars[state[key]]), []
+        lanes, final = self.lane_states[law.state]
+        node = self.nodes[law.state]
+        assert isinstance(node, Fold)
+        identity = Literal(value=INFINITY[node.monoid], dtype=F32)
+        at_identity = Compare(op="eq", a=self._read(final), b=identity, dtype=BOOL)
+        safe = self._declare(self.names.fresh(f"{final.name}_safe"), final.axes, F32)
+        zero = Literal(value=0.0, dtype=F32)
+        moved = _put(law.factor, self._read(lanes), self._read(safe))
+        var = self._declare(self.names.fresh("scale"), lanes.axes, F32)
+        state[key] = var.name
+        return self._read(var), [
+            Remark(text="bring every lane to the state of all"),
+            Let(var=safe, value=Select(condition=at_identity, a=zero, b=self._read(final), dtype=F32)),
+            Let(var=var, value=moved),
+        ]
+
+    def _empty(self, node: Fold, var: Var) -> list[Statement]:
+        assert node.empty is not None
+        test = nonempty(node.over, self.extent, node.constraints)
+        if test is None:
+            raise unfusable(
+                f"whether `{node.define.origin}` reduces over nothing can't be told from its indices",
+                node.define.span,
+            )
+        value = Select(
+            condition=self._value(test), a=self._read(var), b=self._value(node.empty), dtype=node.dtype
+        )
+        return [Let(var=var, value=value)]
+
+    def _fold(self, node: Fold) -> list[Statement]:
+        product = self.roles.products.get(node.name)
+        if product is not None:
+            var = self._declare(self.names.of(node.name), (product.rows, product.columns), node.dtype)
+            out: list[Statement] = [self._multiply(product, node, var, accumulate=False)]
+        else:
+            axes = self._ordered(node.axes | set(node.over))
+            over = tuple(d for d in axes if d in self._over(node))
+            var = self._declare(self.names.of(node.name), tuple(a for a in axes if a not in over), node.dtype)
+            masks = self._fold_masks(node, self._known_law(node))
+            value = self._value(node.body)
+            out = [Collapse(var=var, monoid=node.monoid, value=value, axes=axes, over=over, masks=masks)]
+        self.ident[node.name] = var.name
+        self.env[node.name] = self._read(var)
+        if node.empty is not None and not is_identity(node):
+            out += self._empty(node, var)
+        return out
+
+    def _multiply(self, product: Product, node: Fold, var: Var, *, accumulate: bool) -> Statement:
+        masks = self._fold_masks(node, axes=False)
+        a = self._operand(product.a, (product.rows, product.k), product, masks)
+        left = () if a.masks else masks
+        b = self._operand(product.b, (product.k, product.columns), product, left)
+        precision: Precision = "tf32" if node.using == "tf32" else "ieee"
+        return Multiply(var=var, a=a, b=b, accumulate=accumulate, precision=precision)
+
+    def _operand(
+        self, value: Value, axes: tuple[str, str], product: Product, masks: tuple[Value, ...]
+    ) -> Operand:
+        usable = tuple(m for m in masks if self._mask_axes(m) <= set(axes) | self._scalars())
+        computed = not (isinstance(value, Read) and isinstance(self.nodes[value.name], Load))
+        if computed:
+            usable = (*self._in_range((product.k,)), *usable)
+        return Operand(value=self._value(value), axes=axes, cast=product.cast, masks=usable)

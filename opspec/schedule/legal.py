@@ -1,0 +1,100 @@
+"""Is a tile program legal? Checked after it is made: a fault here is ours, not the user's.
+
+Legal: every variable is assigned before it is read, and not only inside a loop that has ended;
+block dimensions of a statement are those of its plan; a fold leaves the dimensions of its variable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import assert_never
+
+from opspec.ir.values import Read, Reduce, Scan, Value, walk
+from opspec.schedule.tile import (
+    Begin,
+    Collapse,
+    Combine,
+    Fetch,
+    Let,
+    Loop,
+    Multiply,
+    Remark,
+    Statement,
+    TileProgram,
+    Var,
+    Write,
+)
+
+
+class IllegalTile(AssertionError):
+    """A pass made a tile program that can't be printed with one meaning."""
+
+
+def check_tile(program: TileProgram) -> TileProgram:
+    """The program, if it is legal; raises ``IllegalTile``."""
+    dims = {d for a in program.axes for d in a.dims}
+    _block(program.body, set(), {v.name: v for v in program.vars}, dims)
+    return program
+
+
+def _block(body: tuple[Statement, ...], known: set[str], declared: dict[str, Var], dims: set[str]) -> None:
+    for s in body:
+        for value in _values(s):
+            for part in walk(value):
+                if isinstance(part, Read) and part.name not in known:
+                    raise IllegalTile(f"`{part.name}` is read before it is assigned")
+                if isinstance(part, Reduce | Scan):
+                    raise IllegalTile("a reduction inside a block value")
+        match s:
+            case Loop(body=inner):
+                _block(inner, set(known), declared, dims)
+            case Remark() | Write():
+                pass
+            case Combine(var=var) | Multiply(var=var, accumulate=True) if var.name not in known:
+                raise IllegalTile(f"`{var.name}` is accumulated before it begins")
+            case Collapse(var=var, axes=axes, over=over):
+                if tuple(a for a in axes if a not in over) != var.axes:
+                    raise IllegalTile(
+                        f"`{var.name}` has dimensions {var.axes}, not those of {axes} without {over}"
+                    )
+                known.add(_assigned(var, declared, dims))
+            case Fetch(var=var) | Let(var=var) | Begin(var=var) | Combine(var=var) | Multiply(var=var):
+                known.add(_assigned(var, declared, dims))
+            case _:
+                assert_never(s)
+
+
+def _assigned(var: Var, declared: dict[str, Var], dims: set[str]) -> str:
+    if declared.get(var.name) != var:
+        raise IllegalTile(f"`{var.name}` is not declared as it is used")
+    if not set(var.axes) <= dims:
+        raise IllegalTile(f"`{var.name}` has a dimension that no axis of the program gives")
+    return var.name
+
+
+def _values(s: Statement) -> Iterator[Value]:
+    match s:
+        case Fetch(masks=masks, other=other):
+            yield from masks
+            if other is not None:
+                yield other
+        case Let(value=value):
+            yield value
+        case (
+            Collapse(value=value, masks=masks)
+            | Combine(value=value, masks=masks)
+            | Write(value=value, masks=masks)
+        ):
+            yield value
+            yield from masks
+        case Multiply(a=a, b=b):
+            for operand in (a, b):
+                yield operand.value
+                yield from operand.masks
+        case Loop(start=start, stop=stop):
+            yield start
+            yield stop
+        case Begin() | Remark():
+            return
+        case _:
+            assert_never(s)

@@ -1,0 +1,141 @@
+"""Which sweep over a stream computes what, and how far the stream runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from opspec.ir.dtypes import I64
+from opspec.ir.integers import ZERO, Int, greatest, least
+from opspec.ir.values import Extent, Value
+from opspec.schedule.carry import Carry
+from opspec.schedule.domain import bounds
+from opspec.schedule.graph import Fold, Store
+from opspec.schedule.laws import Law, find_law
+
+
+@dataclass(frozen=True)
+class Levels:
+    """For every node of a region the sweep that computes it (or before which it stands), and the laws used."""
+
+    level: dict[str, int]
+    laws: dict[str, Law]
+    inside: frozenset[str]
+
+
+class Sweeps(Carry):
+    """Questions about one stream axis of a region."""
+
+    def _closure(self, targets: Iterable[str], have: frozenset[str]) -> list[str]:
+        found: set[str] = set()
+        stack = [t for t in targets if t not in have]
+        while stack:
+            name = stack.pop()
+            if name in found:
+                continue
+            found.add(name)
+            stack += [d for d in self.deps[name] if d not in have]
+        return [n.name for n in self.graph.nodes if n.name in found]
+
+    def _touches(self, name: str, axis: str) -> bool:
+        node = self.nodes[name]
+        return axis in node.axes or (isinstance(node, Fold) and axis in node.over)
+
+    def _is_root(self, name: str, axis: str) -> bool:
+        node = self.nodes[name]
+        return isinstance(node, Store) or (isinstance(node, Fold) and axis in node.over)
+
+    def _levels(self, closure: list[str], inside: frozenset[str], axis: str, have: frozenset[str]) -> Levels:
+        level: dict[str, int] = {}
+        laws: dict[str, Law] = {}
+        for name in closure:
+            node, at = self.nodes[name], 0
+            for dep in self.deps[name]:
+                if dep in have:
+                    continue
+                finished = dep in inside and self._folds(dep, axis)
+                at = max(at, level[dep] + finished)
+            if name in inside and self._folds(name, axis) and at > 0:
+                law = self._law(node, axis, inside, level, laws, at, have)  # type: ignore[arg-type]
+                if law is not None:
+                    laws[name], at = law, level[law.state]
+            level[name] = at
+        return Levels(level=level, laws=laws, inside=inside)
+
+    def _folds(self, name: str, axis: str) -> bool:
+        node = self.nodes[name]
+        return isinstance(node, Fold) and axis in node.over
+
+    def _law(
+        self,
+        fold: Fold,
+        axis: str,
+        inside: frozenset[str],
+        level: dict[str, int],
+        laws: dict[str, Law],
+        at: int,
+        have: frozenset[str],
+    ) -> Law | None:
+        """A law that lets ``fold`` share the sweep of the one state that holds it back."""
+        states: set[str] = set()
+        other = 0
+        stack, seen = list(self.deps[fold.name]), set[str]()
+        while stack:
+            name = stack.pop()
+            if name in seen or name in have:
+                continue
+            seen.add(name)
+            if name in inside and self._folds(name, axis):
+                states.add(name)
+            elif name in inside:
+                stack += self.deps[name]
+            else:
+                other = max(other, level[name])
+        held = [s for s in states if level[s] + 1 == at]
+        if len(states) != 1 or not held or other > level[held[0]] or held[0] in laws:
+            return None
+        state = self.nodes[held[0]]
+        assert isinstance(state, Fold)
+        if set(state.over) != set(fold.over) or not state.axes <= fold.axes | set(fold.over):
+            return None
+        found = find_law(self.graph, fold, state)
+        if isinstance(found, str):
+            self.notes.append(f"{fold.define.origin}: no online law beside {state.define.origin}: {found}")
+            return None
+        self.notes.append(f"{fold.define.origin}: online beside {state.define.origin} by g = {found.text}")
+        return found
+
+    def _stream_bounds(self, axis: str, roots: list[str]) -> tuple[Value, Value]:
+        """The part of a stream that any root needs, at the scalar indices in scope."""
+        lows: list[Int] = []
+        highs: list[Int] = []
+        for name in roots:
+            node = self.nodes[name]
+            found = bounds(axis, self.extent[axis], self._usable(node.constraints, axis))  # type: ignore[union-attr]
+            low, high = found if found is not None else ([ZERO], [self.extent[axis]])
+            lows.append(greatest(*low))
+            highs.append(least(*high))
+        start = lows[0] if all(x == lows[0] for x in lows) else ZERO
+        stop = highs[0] if all(x == highs[0] for x in highs) else self.extent[axis]
+        return Extent(value=start, dtype=I64), Extent(value=stop, dtype=I64)
+
+    def _usable(self, constraints: tuple[Int, ...], axis: str) -> tuple[Int, ...]:
+        """Constraints as they bound the stream for the whole program.
+
+        A grid axis with a block stands at its first or its last index, whichever admits more; a
+        constraint on any other blocked axis bounds nothing.
+        """
+        out = []
+        for c in constraints:
+            others = (c.free_indices() - {axis}) & self.roles.blocked
+            if not others:
+                out.append(c)
+                continue
+            split = c.affine(others)
+            if split is None or not others <= set(self.roles.grid) or c.tensors():
+                continue
+            signs = {name: k.constant for name, k in split[0].items()}
+            if all(k is not None for k in signs.values()):
+                edge = {n: f"{n}.last" if (k or 0) > 0 else f"{n}.first" for n, k in signs.items()}
+                out.append(c.rename(edge))
+        return tuple(out)
