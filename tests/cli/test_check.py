@@ -1,0 +1,103 @@
+import json
+
+from tests.cli.conftest import ROOT, SCALE, shell
+
+
+def test_every_shipped_spec_is_good(opspec):
+    ran = opspec("check", str(ROOT / "specs"))
+    assert ran.status == 0, ran.out
+    assert ran.out.splitlines()[-1].endswith("all good")
+
+
+def test_a_broken_budget_is_a_no(opspec, spec):
+    spec.write_text(SCALE.replace("8000", "7999"))
+    ran = opspec("check", str(spec))
+    assert ran.status == 1
+    assert "error[OP731]" in ran.out
+    assert "8000" in ran.out
+    assert "scale.op:10:3" in ran.out
+    assert ran.out.splitlines()[-1] == "1 spec, 1 op, 1 budget: a budget does not hold"
+
+
+def test_a_budget_that_cant_be_read_is_wrong_input(opspec, spec):
+    spec.write_text(SCALE.replace("bytes == 8000", "byts == 8000"))
+    ran = opspec("check", str(spec))
+    assert ran.status == 2
+    assert "error[OP722]" in ran.out
+
+
+def test_a_broken_spec_is_wrong_input_and_hides_no_other(opspec, tmp_path, spec):
+    (tmp_path / "bad.op").write_text(SCALE.replace("x[m]", "z[m]"))
+    (tmp_path / "worse.op").write_text("op f[")
+    spec.write_text(SCALE.replace("8000", "1"))
+    ran = opspec("check", str(tmp_path))
+    assert ran.status == 2
+    assert "error[OP201]" in ran.out
+    assert "worse.op" in ran.out
+    assert "error[OP731]" in ran.out
+
+
+def test_warnings_do_not_fail(opspec, tmp_path):
+    path = tmp_path / "warned.op"
+    path.write_text(
+        "op f[M](x: f32[M]) -> y: f32[M] {\n"
+        "  kernel a { t[m] = exp(x[m]) }\n"
+        "  kernel b { y[m] = t[m] + 1 }\n"
+        "}\n"
+    )
+    ran = opspec("check", str(path))
+    assert ran.status == 0
+    assert "warning[" in ran.out
+
+
+def test_json(opspec, spec):
+    assert json.loads(opspec("check", str(spec), "--format", "json").out) == []
+    spec.write_text(SCALE.replace("8000", "7999"))
+    ran = opspec("check", str(spec), "--format", "json")
+    assert ran.status == 1
+    found = json.loads(ran.out)
+    assert [(d["code"], d["place"]["line"], d["place"]["column"]) for d in found] == [("OP731", 10, 3)]
+
+
+def test_github(opspec, spec):
+    spec.write_text(SCALE.replace("8000", "7999"))
+    ran = opspec("check", str(spec), "--format", "github")
+    assert ran.out.startswith("::error file=")
+    assert "line=10,col=3" in ran.out.replace("column", "col")
+
+
+def test_missing_paths(opspec, tmp_path):
+    for path in (tmp_path / "no.op", tmp_path):
+        ran = opspec("check", str(path))
+        assert ran.status == 2
+        assert "error[OP621]" in ran.err
+
+
+def test_unreadable_text(opspec, tmp_path):
+    path = tmp_path / "latin.op"
+    path.write_bytes(b"# caf\xe9\n")
+    ran = opspec("check", str(path))
+    assert ran.status == 2
+    assert "UTF-8" in ran.out
+
+
+def test_newlines_bom_and_locale_change_nothing(tmp_path):
+    text = "# µs\n" + SCALE
+    forms = {
+        "lf": text.encode(),
+        "crlf": text.replace("\n", "\r\n").encode(),
+        "mixed": text.replace("\n", "\r\n", 3).encode(),
+        "bom": b"\xef\xbb\xbf" + text.encode(),
+    }
+    seen = {}
+    for name, raw in forms.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "scale.op").write_bytes(raw)
+        assert shell("check", "scale.op", cwd=folder, LC_ALL="C", PYTHONUTF8="0").status == 0
+        built = shell("build", "scale.op", "--target", "none", cwd=folder, LC_ALL="C", PYTHONUTF8="0")
+        assert built.status == 0, built.err
+        seen[name] = {p.name: p.read_bytes() for p in (folder / "generated/scale").iterdir()}
+        (folder / "scale.op").write_bytes(raw.replace(b"x[m]", b"z[m]"))
+        assert "scale.op:4:16" in shell("check", "scale.op", cwd=folder).out
+    assert all(files == seen["lf"] for files in seen.values())

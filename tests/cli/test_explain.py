@@ -1,0 +1,121 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from opspec.driver.codes import MODULES, all_codes
+from tests.cli.conftest import ROOT, SCALE
+
+SOFTMAX = str(ROOT / "specs/reduce/softmax.op")
+MATMUL = str(ROOT / "specs/gemm/matmul.op")
+
+
+def test_roles_laws_sweeps_and_reloads(opspec):
+    out = opspec("explain", SOFTMAX).out
+    assert re.search(r"n +N +tile +stream", out)
+    assert "g = exp(m_old - m_new)" in out
+    assert "2 sweeps over n" in out
+    assert "x is loaded again in a later sweep" in out
+    assert max(map(len, out.splitlines())) <= 110
+
+
+def test_first_choices_with_their_resources(opspec):
+    out = opspec("explain", SOFTMAX).out
+    assert re.search(r"rows_4k: softmax_rows_resident\n .*BLOCK_N 4096.*\n .*registers, 0 B spilled", out)
+
+
+def test_without_triton_it_says_so(opspec, monkeypatch):
+    from opspec.driver import stages
+
+    monkeypatch.setattr(stages, "can_compile", lambda: False)
+    ran = opspec("explain", SOFTMAX)
+    assert ran.status == 0
+    assert "not compiled" in ran.out
+    ran = opspec("explain", SOFTMAX, "--stage", "ptx")
+    assert ran.status == 2
+    assert "OP623" in ran.err
+
+
+def test_traffic_of_a_product(opspec):
+    out = opspec("explain", MATMUL).out
+    assert "a is loaded ceil(N / BLOCK_N) times" in out
+    assert "block product" in out
+    assert "wgmma" in out
+
+
+def test_a_refused_law_says_why(opspec, tmp_path):
+    path = tmp_path / "f.op"
+    path.write_text(
+        "op f[M, N](x: f32[M, N]) -> y: f32[M] {\n"
+        "  kernel k {\n    a[m] = max[n](x[m, n])\n    y[m] = sum[n](x[m, n] * a[m] * exp(x[m, n]) + a[m] * a[m])\n  }\n}\n"
+    )
+    ran = opspec("explain", str(path))
+    assert ran.status == 0, ran.err
+    assert "no online law beside" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("stage", "words"),
+    [
+        ("syntax", "KernelBlock name=rows"),
+        ("ir", "y.m.1[m < M] = max[n < N](x[m, n])"),
+        ("tile", "tile softmax.rows streamed"),
+        ("kernel", "@triton.jit"),
+    ],
+)
+def test_stages(opspec, stage, words):
+    ran = opspec("explain", SOFTMAX, "--stage", stage)
+    assert ran.status == 0
+    assert words in ran.out
+
+
+@pytest.mark.parametrize(("stage", "words"), [("ptx", ".target sm_90a"), ("sass", "EXIT")])
+def test_machine_code(opspec, tmp_path, stage, words):
+    path = tmp_path / "scale.op"
+    path.write_text(SCALE)
+    ran = opspec("explain", str(path), "--stage", stage)
+    assert ran.status == 0, ran.err
+    assert words in ran.out
+
+
+def test_wrong_input(opspec):
+    for arguments, code in (
+        ((f"{SOFTMAX}:softmx",), "OP626"),
+        ((SOFTMAX, "--boundary", "b"), "OP722"),
+        ((SOFTMAX, "--target", "sm_1"), "OP625"),
+        (("nothing.op",), "OP621"),
+        (("OP9999",), "OP628"),
+    ):
+        ran = opspec("explain", *arguments)
+        assert ran.status == 2
+        assert f"error[{code}]" in ran.err
+
+
+def test_a_page_per_code(opspec):
+    for code in all_codes():
+        ran = opspec("explain", code.lower())
+        assert ran.status == 0
+        assert f"[{code}]" in ran.out
+        assert "Fix:" in ran.out
+
+
+def test_every_module_that_registers_codes_is_listed():
+    found = set()
+    for path in (ROOT / "opspec").rglob("*.py"):
+        if re.search(r"^\w+ = register\(", path.read_text(encoding="utf-8"), re.MULTILINE):
+            found.add(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    assert found == {*MODULES, "opspec.driver.codes"}
+
+
+def test_every_code_says_what_why_and_how():
+    for code in all_codes().values():
+        assert code.title, code.code
+        assert code.why, code.code
+        assert code.fix, code.code
+        assert re.fullmatch(r"OP\d{3}", code.code)
+
+
+def test_a_file_called_like_a_code_wins(opspec, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("OP204").write_text(SCALE)
+    assert "scale of OP204" in opspec("explain", "OP204").out

@@ -1,0 +1,89 @@
+import json
+
+import pytest
+
+from tests.cli.conftest import ROOT, shell
+
+SOFTMAX = str(ROOT / "specs/reduce/softmax.op")
+
+
+def test_list(opspec):
+    ran = opspec("machine", "list")
+    assert ran.status == 0
+    assert {line.split()[0] for line in ran.out.splitlines()[1:]} == {"a100", "b200", "h100", "h200"}
+    assert max(map(len, ran.out.splitlines())) <= 110
+
+
+def test_show_says_value_unit_and_source(opspec):
+    out = opspec("machine", "show", "h200").out
+    assert "4.8 TB/s" in out
+    assert "989.4 TFLOP/s dense" in out
+    assert "datasheet" in out
+    assert "asserted" in out
+    assert max(map(len, out.splitlines())) <= 120
+
+
+def test_show_a_file(opspec, tmp_path):
+    from opspec.resources import machines
+
+    path = tmp_path / "mine.toml"
+    path.write_text((machines() / "h100.toml").read_text().replace('name = "h100"', 'name = "mine"'))
+    assert opspec("machine", "show", str(path)).out.startswith("mine: ")
+
+
+@pytest.mark.parametrize("arguments", [("show",), ("show", "h300")])
+def test_wrong_input(opspec, arguments):
+    ran = opspec("machine", *arguments)
+    assert ran.status == 2
+    assert "h200" in ran.err
+
+
+def test_bench_without_a_gpu_is_the_roofline_and_says_so(tmp_path):
+    out = tmp_path / "out.json"
+    ran = shell(
+        "bench", f"{SOFTMAX}:softmax", "--at", "rows_4k", "--machine", "h200", "--json", str(out),
+        cwd=tmp_path, CUDA_VISIBLE_DEVICES="",
+    )  # fmt: skip
+    assert ran.status == 0, ran.err
+    assert "nothing was measured" in ran.out
+    assert "floor" in ran.out
+    assert "rows_32k" not in ran.out
+    assert json.loads(out.read_text())["status"] == "not measured"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ((SOFTMAX, "--at", "rows"), "OP722"),
+        ((SOFTMAX, "--machine", "h20"), "OP711"),
+        ((f"{SOFTMAX}:soft",), "OP626"),
+        (("none.op",), "OP621"),
+    ],
+)
+def test_bench_of_wrong_input(opspec, arguments, code):
+    ran = opspec("bench", *arguments)
+    assert ran.status == 2
+    assert f"error[{code}]" in ran.err
+
+
+def test_bench_passes_the_status_of_the_driver_on(opspec, monkeypatch):
+    import subprocess
+
+    class Child:
+        def __init__(self, command, **_):
+            self.command = command
+
+        def wait(self):
+            return 1
+
+    monkeypatch.setattr(subprocess, "Popen", Child)
+    assert opspec("bench", SOFTMAX, "--machine", "h200").status == 1
+
+
+def test_bench_without_torch(opspec, monkeypatch):
+    from opspec.cli import bench
+
+    monkeypatch.setattr(bench, "find_spec", lambda _: None)
+    ran = opspec("bench", SOFTMAX)
+    assert ran.status == 2
+    assert "error[OP623]" in ran.err

@@ -1,0 +1,147 @@
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.conftest import ROOT, shell
+
+SOFTMAX = str(ROOT / "specs/reduce/softmax.op")
+LATENT = str(ROOT / "tests/analysis/specs/latent_block.op")
+TWO = """op double[M](x: f32[M]) -> y: f32[M] {
+  kernel k { y[m] = 2 * x[m] }
+}
+op twice[M](x: f32[M]) -> y: f32[M] {
+  kernel k { y[m] = x[m] + x[m] }
+}
+workload some for twice { M = 4 }
+"""
+
+
+def test_json_has_exactly_the_five_keys(opspec):
+    ran = opspec("query", SOFTMAX, "bytes", "--set", "M=4,N=8", "--dtype", "X=f32", "--format", "json")
+    assert ran.status == 0
+    assert json.loads(ran.out) == {
+        "op": "softmax", "expr": "bytes", "symbolic": "8 * M * N", "value": 256, "unit": "B",
+    }  # fmt: skip
+
+
+def test_symbolic_form_is_python(opspec):
+    answer = json.loads(opspec("query", SOFTMAX, "flops", "--format", "json").out)
+    assert answer["value"] is None
+    code = compile(answer["symbolic"], "answer", "eval")
+    assert eval(code, {"__builtins__": {}}, {"M": 3, "N": 7}) == 3 * (5 * 7 + 1)
+
+
+def test_set_comes_after_the_workload_and_may_be_repeated(opspec):
+    ran = opspec(
+        "query", SOFTMAX, "bytes", "--at", "rows_4k", "--set", "M=1", "--set", "N=1_000", "--format", "json"
+    )
+    assert json.loads(ran.out)["value"] == 4000
+
+
+def test_why_lists_terms(opspec):
+    out = opspec("query", SOFTMAX, "ai", "--at", "rows_4k", "--why").out
+    assert "sfu.exp" in out
+    assert "rows: read x" in out
+
+
+def test_latex(opspec):
+    assert opspec("query", SOFTMAX, "flops", "--format", "latex").out.strip() == r"5 M N + M"
+
+
+def test_machine_by_option_and_in_the_expression(opspec):
+    assert (
+        opspec("query", SOFTMAX, "bound", "--at", "rows_4k", "--machine", "h200").out.splitlines()[0]
+        == "memory"
+    )
+    assert opspec("query", SOFTMAX, "bound on h200", "--at", "rows_4k").out.splitlines()[0] == "memory"
+
+
+def test_boundary(opspec):
+    own = json.loads(opspec("query", LATENT, "launches", "--format", "json").out)["value"]
+    from opspec.frontend import load
+
+    other = next(b for b in load(LATENT).ops[0].boundaries if b.name and len(b.kernels) != own)
+    ran = opspec("query", LATENT, "launches", "--boundary", other.name, "--format", "json")
+    assert json.loads(ran.out)["value"] == len(other.kernels)
+
+
+def test_op_of_several(opspec, tmp_path):
+    path = tmp_path / "two.op"
+    path.write_text(TWO)
+    open_choice = opspec("query", str(path), "flops")
+    assert open_choice.status == 2
+    assert "OP626" in open_choice.err
+    assert "double" in open_choice.err
+    assert opspec("query", f"{path}:double", "flops", "--set", "M=3").out.startswith("3")
+    assert opspec("query", str(path), "flops", "--at", "some").out.startswith("4")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        ([f"{SOFTMAX}:softmx", "ai"], "OP626", "did you mean `softmax`?"),
+        ([SOFTMAX, "ai", "--at", "rows_4"], "OP722", "did you mean `rows_4k`?"),
+        ([SOFTMAX, "ai", "--set", "K=3"], "OP722", "known: `M`, `N`"),
+        ([SOFTMAX, "ai", "--set", "M"], "OP627", "not NAME=VALUE"),
+        ([SOFTMAX, "ai", "--set", "M=x"], "OP627", "needs an integer"),
+        ([SOFTMAX, "ai", "--set", "M=" + "9" * 5000], "OP627", "needs an integer"),
+        ([SOFTMAX, "ai", "--set", "M=-1"], "OP724", "not negative"),
+        ([SOFTMAX, "ai", "--dtype", "X=f33"], "OP722", "`f32`"),
+        ([SOFTMAX, "ai", "--dtype", "Y=f32"], "OP722", "`X`"),
+        ([SOFTMAX, "ai", "--boundary", "b"], "OP722", "boundary"),
+        ([SOFTMAX, "ai", "--machine", "h20"], "OP711", "h200"),
+        ([SOFTMAX, "flop"], "OP722", "did you mean `flops`?"),
+        ([SOFTMAX, "flops / / bytes"], "OP721", "^"),
+        ([SOFTMAX, "flops + bytes"], "OP723", "FLOP"),
+        ([SOFTMAX, "time"], "OP724", "--machine"),
+        ([SOFTMAX, "__import__('os')"], "OP721", ""),
+        ([str(ROOT / "specs"), "ai"], "OP621", "folder"),
+        ([str(ROOT / "specs/none.op"), "ai"], "OP621", "none.op"),
+        (["nul\0byte.op", "ai"], "OP621", ""),
+    ],
+)
+def test_wrong_input_is_said_with_its_code(opspec, arguments, code, words):
+    ran = opspec("query", *arguments)
+    assert ran.status == 2
+    assert f"error[{code}]" in ran.err
+    assert words in ran.err
+    assert ran.out == ""
+
+
+def test_errors_as_json_too(opspec):
+    ran = opspec("query", SOFTMAX, "flop", "--format", "json")
+    assert ran.status == 2
+    assert json.loads(ran.err)[0]["code"] == "OP722"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["query", SOFTMAX, "ai", "--at", "rows_4k", "--why"], ["check", SOFTMAX], ["machine", "list"]],
+)
+def test_neither_torch_nor_triton_is_imported(arguments):
+    code = (
+        "import sys; from opspec.cli import main; status = main(sys.argv[1:]);"
+        "heavy = {'torch', 'triton', 'jinja2', 'numpy', 'rich'} & set(sys.modules);"
+        "sys.exit(f'imported {heavy}' if heavy else status)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_check_of_a_spec_without_budgets_needs_no_sympy(tmp_path):
+    path = tmp_path / "two.op"
+    path.write_text(TWO)
+    code = "import sys; from opspec.cli import main; main(sys.argv[1:]); sys.exit('sympy' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "check", str(path)], cwd=ROOT, capture_output=True, check=False
+    )
+    assert done.returncode == 0
+
+
+def test_from_another_folder(tmp_path, spec):
+    ran = shell("query", "scale.op", "bytes", "--at", "small", cwd=tmp_path)
+    assert (ran.status, ran.out.splitlines()[0]) == (0, "8000 B (8 kB)")
