@@ -72,3 +72,36 @@ def sentence(title: str) -> str:
     """A title without its full stop and with a small first letter, unless that is a name."""
     text = title.rstrip(".")
     return text[0].lower() + text[1:] if text[1:2].islower() or text[1:2] == " " else text
+
+
+PHASES = {
+    "1": "Text and files",
+    "2": "Names and shapes",
+    "3": "Domains and outputs",
+    "4": "Values",
+    "5": "Kernels and boundaries",
+    "6": "Workloads, commands and schedules",
+    "7": "Costs, machines, queries and budgets",
+    "9": "Faults of opspec itself",
+}
+
+
+def reference() -> str:
+    """All pages as one Markdown document."""
+    parts = [
+        "# Diagnostics\n",
+        "Every message of `opspec` carries a code. `opspec explain OP204` prints the page of one code; this file "
+        "is\nmade of the same pages (`python -m tests.docs.update` writes it).\n",
+    ]
+    phase = ""
+    for code in all_codes().values():
+        if code.code[2] != phase:
+            phase = code.code[2]
+            parts.append(f"## OP{phase}xx: {PHASES.get(phase, 'others')}\n")
+        parts.append(f"### {code.code}: {sentence(code.title)}\n")
+        parts.append(f"{code.why}\n")
+        if code.example:
+            parts.append(f"```\n{code.example}\n```\n")
+        if code.fix:
+            parts.append(f"{'A warning. ' if code.severity == 'warning' else ''}Fix: {code.fix}\n")
+    return "\n".join(parts)
