@@ -5,25 +5,35 @@ from __future__ import annotations
 import argparse
 import sys
 
+from opspec.diagnostics import Failure
+from opspec.diagnostics.render import render_text
 from opspec.driver.files import find_specs
 from opspec.driver.verify import Verdict, prepare, verify_spec
 
 
 def run(options: argparse.Namespace) -> int:
-    """Verify; 1 if a kernel is wrong."""
+    """Verify; 1 if a kernel is wrong, 2 if a spec has none. Every spec is tried."""
     specs = find_specs(options.paths)
     repaired = prepare(options.device)
     _preface(options.device, repaired)
-    wrong = 0
+    wrong = refused = 0
     for spec in specs:
         print(spec.shown, flush=True)
-        for verdict in verify_spec(spec, device=options.device, count=options.cases, seed=options.seed):
+        try:
+            verdicts = verify_spec(spec, device=options.device, count=options.cases, seed=options.seed)
+        except Failure as failure:
+            refused += 1
+            print(render_text(failure.diagnostics), file=sys.stderr, flush=True)
+            continue
+        for verdict in verdicts:
             print(_line(verdict), flush=True)
             for fault in verdict.faults:
                 print(f"      {fault}", flush=True)
             wrong += bool(verdict.faults)
+    if refused:
+        print(f"{refused} of {len(specs)} specs have no kernel to verify", file=sys.stderr)
     print(f"{wrong} wrong" if wrong else "all right", file=sys.stderr if wrong else sys.stdout)
-    return 1 if wrong else 0
+    return 1 if wrong else 2 if refused else 0
 
 
 def _preface(device: str, repaired: tuple[str, ...]) -> None:
@@ -40,4 +50,6 @@ def _line(verdict: Verdict) -> str:
     name = f"{verdict.op}__{verdict.boundary}" if verdict.boundary else verdict.op
     share = sum(verdict.decided) / len(verdict.decided) if verdict.decided else 1.0
     state = "WRONG" if verdict.faults else "right"
-    return f"  {name:32} {verdict.dtypes:12} {state}  {verdict.cases:3} cases, {share:.0%} of elements decided"
+    return (
+        f"  {name:32} {verdict.dtypes:12} {state}  {verdict.cases:3} cases, {share:.0%} of elements decided"
+    )

@@ -91,7 +91,14 @@ def _plain_choice(
         cap = "64" if len(fast) == 2 else "128" if roles.stream else "1024"
         if roles.tile and len(fast) == 1 and not roles.stream:
             cap = f"max(128, launch.share({', '.join([str(budget), *done])}))"
-        lines.append(f"{block} = launch.power_of_2({extent[axis]}, 1, {cap})")
+        if roles.stream and len(fast) == 1:
+            # few columns a program where there are few columns, but whole sectors of memory
+            others = " * ".join(extent[a] for a in roles.grid if a != axis)
+            count = f", {others}" if others else ""
+            narrow = f"launch.power_of_2({extent[axis]}, 1, 8)"
+            lines.append(f"{block} = max(launch.rows({extent[axis]}, {cap}{count}), {narrow})")
+        else:
+            lines.append(f"{block} = launch.power_of_2({extent[axis]}, 1, {cap})")
         done.append(block)
     if held:
         test = f"{' * '.join(done)} <= {sizes.resident}"

@@ -23,6 +23,7 @@ from opspec.ir.values import (
     Select,
     Unary,
     Value,
+    walk,
 )
 
 TL = {
@@ -206,7 +207,9 @@ class Expressions:
                 return self.value(replace(x, op=OPPOSITE[op]), target)
             case Binary(op=("and" | "or") as op, a=a, b=b):
                 left, right = (Unary(op="not", x=v, dtype=BOOL) for v in (a, b))
-                return self.value(Binary(op="or" if op == "and" else "and", a=left, b=right, dtype=BOOL), target)
+                return self.value(
+                    Binary(op="or" if op == "and" else "and", a=left, b=right, dtype=BOOL), target
+                )
             case Unary(op="not", x=inner):
                 return self.value(inner, target)
             case Scalar(name=name):
@@ -220,8 +223,11 @@ class Expressions:
         x = self.value(value.x, target)
         if isinstance(value.x, Literal) and value.implicit:
             return literal(Literal(value=float(value.x.value), dtype=F32))
-        if isinstance(value.x, Extent | Scalar):
-            return f"tl.cast({x[0]}, {TL[value.dtype.name]})", ATOM
+        if not any(isinstance(v, Read) for v in walk(value.x)):
+            # what depends on no element may be a number of Python
+            x = f"tl.cast({x[0]}, {TL[(value.dtype if value.implicit else value.x.dtype).name]})", ATOM
+            if value.implicit:
+                return x
         if value.implicit or value.to == F32:
             return f"{wrap(x, ATOM)}.to({TL[value.dtype.name]})", ATOM
         f8 = isinstance(value.to, DType) and value.to.kind == "float" and value.to.bits == 8

@@ -28,6 +28,7 @@ from opspec.ir.values import (
     Select,
     Unary,
     Value,
+    free_indices,
     integers,
     walk,
 )
@@ -201,6 +202,9 @@ class _Formula:
             out = "".join(letters[i] for i in free)
             a, b = (self.names[r.name] for r in direct)
             return f'torch.einsum("{left},{right}->{out}", {a}, {b}).to(real)', tuple(free)
+        product = self._general_product(define, value)
+        if product is not None:
+            return product
         axes = (*define.indices, *bound)
         text, _ = self._expr(value.body, axes, define)
         masks = [self._condition(c, axes) for c in (*define.constraints, *value.constraints)]
@@ -230,6 +234,35 @@ class _Formula:
         if value.empty is not None and not _is_identity(value):
             raise NoFormula("a declared identity")
         return text, define.indices
+
+    def _general_product(self, define: Define, value: Reduce) -> tuple[str, tuple[str, ...]] | None:
+        """A sum over a product of two expressions as an ``einsum``, so that no larger box is made of them."""
+        body, bound = value.body, {r.index for r in value.ranges}
+        if value.monoid != "sum" or not isinstance(body, Binary) or body.op != "mul":
+            return None
+        own = [free_indices(body.a), free_indices(body.b)]
+        if not bound <= own[0] & own[1] or own[0] == own[1]:
+            return None
+        masks: list[list[str]] = [[], []]
+        axes = [tuple(i for i in (*define.indices, *sorted(bound)) if i in o) for o in own]
+        for c in value.constraints:
+            if not c.free_indices() & bound:
+                continue
+            home = next((k for k in (0, 1) if c.free_indices() <= own[k]), None)
+            if home is None:
+                return None
+            masks[home].append(self._condition(c, axes[home]))
+        letters = {i: LETTERS[k] for k, i in enumerate((*define.indices, *sorted(bound)))}
+        texts = []
+        for k, operand in enumerate((body.a, body.b)):
+            text = self._expr(operand, axes[k], define)[0]
+            if masks[k]:
+                text = f"torch.where({' & '.join(dict.fromkeys(masks[k]))}, {text}, 0)"
+            shape = tuple_text([self._size(i, define, value) for i in axes[k]])
+            texts.append(f"torch.broadcast_to({text}, {shape})")
+        free = tuple(i for i in define.indices if i in own[0] | own[1])
+        left, right, out = ("".join(letters[i] for i in a) for a in (*axes, free))
+        return f'torch.einsum("{left},{right}->{out}", {texts[0]}, {texts[1]})', free
 
     def _has_all(self, value: Value, bound: tuple[str, ...], masked: bool) -> bool:
         found: set[str] = set()
@@ -392,7 +425,7 @@ class _Formula:
 
     def _read(self, read: Read, axes: tuple[str, ...], define: Define) -> str:
         if read.otherwise is not None:
-            raise NoFormula("a read with `else`")
+            return self._read_or_else(read, axes, define)
         if read.name in self.var:
             name, own = self.var[read.name]
             full = self.defines[read.name].indices
@@ -405,6 +438,24 @@ class _Formula:
         if read.name in self.raw:
             name = f"{name}.to(real)"
         return self._place(name, list(read.indices), axes, (tensor, define))
+
+    def _read_or_else(self, read: Read, axes: tuple[str, ...], define: Define) -> str:
+        """A read that may lie outside: clamped, and replaced where it does."""
+        tensor = self.op.tensor(read.name)
+        if tensor is None or read.otherwise is None:
+            raise NoFormula("a value read with `else`")
+        places, tests = [], []
+        for i, extent in zip(read.indices, tensor.extents, strict=True):
+            at, end = self._int(i, axes), host_int(extent, self.names, tight=True)
+            if not i.free_indices() and not i.tensors():
+                at = f"torch.as_tensor({at}, device=device)"
+            if i.index is None or self._upper(define, i.index) != extent:
+                tests.append(f"({at} >= 0) & ({at} < {end})")
+                at = f"{at}.clamp(0, {end} - 1)"
+            places.append(at)
+        text = f"{self.names[read.name]}[{', '.join(places)}]"
+        other = self._expr(read.otherwise, axes, define)[0]
+        return f"torch.where({' & '.join(tests)}, {text}, {other})" if tests else text
 
     def _place(
         self, name: str, at: list[Int], axes: tuple[str, ...], access: tuple[Tensor, Define] | None

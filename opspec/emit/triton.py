@@ -15,6 +15,7 @@ from opspec.ir.dtypes import F8E5M2, F32, DType, DTypeParam, Storage, compute_dt
 from opspec.ir.integers import Int
 from opspec.ir.program import Op, Tensor
 from opspec.ir.values import Extent, Literal, Monoid, Read, Value
+from opspec.schedule.exact import holds, number
 from opspec.schedule.tile import (
     AxisPlan,
     Begin,
@@ -327,16 +328,20 @@ class _Printer:
         tensor = self.tensor(s.tensor)
         policy = self.policy(s.at)
         args = [self.located(s.var.name, s.tensor, s.at, s.var.axes, 16 if policy else 48)]
-        general = s.other is not None and not isinstance(s.other, Literal)
+        plain = None if s.other is None else number(s.other)
+        # a load gives its default in the storage type: one that would be rounded there is put in afterwards
+        general = s.other is not None and (plain is None or not holds(tensor.dtype, plain))
         if s.masks:
             args.append(f"mask={self.mask(s.masks, s.var.axes)}")
             if s.other is not None:
-                other = "0.0" if general else literal(s.other)[0]  # type: ignore[arg-type]
+                zero = 0.0 if s.var.dtype is F32 else 0
+                kept = zero if general or plain is None else plain
+                other = literal(Literal(value=kept, dtype=s.var.dtype))[0]
                 args.append(f"other={other}")
         if policy:
             args.append(f'eviction_policy="{policy}"')
         text = f"tl.load({', '.join(args)})"
-        if s.raw:
+        if s.raw and not general:
             self.raw[s.var.name] = tensor.dtype
         elif (widened := compute_dtype(tensor.dtype)) != tensor.dtype:
             text += f".to({TL[widened.name]})"
