@@ -187,6 +187,18 @@ def _patch_index() -> None:
     host._patch_lang_tensor = patched
 
 
+def _patch_splat() -> None:
+    """A comparison of scalars, whose handle is labelled with the type that was compared."""
+    original = host.InterpreterBuilder.create_splat
+
+    def create_splat(self: Any, ret_type: Any, arg: Any) -> Any:
+        if getattr(arg.data, "dtype", None) == np.bool_:
+            return host.TensorHandle(np.full(ret_type.shape, arg.data, dtype=np.bool_), tl.int1)
+        return original(self, ret_type, arg)
+
+    host.InterpreterBuilder.create_splat = create_splat
+
+
 # --- probes: tiny kernels, run through the interpreter whatever the environment says ---------------
 def _cast_kernel(x, y, N: tl.constexpr, TO: tl.constexpr):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
     at = tl.arange(0, N)
@@ -203,6 +215,12 @@ def _sum_kernel(x, y, N: tl.constexpr):  # type: ignore[no-untyped-def] # noqa: 
     at = tl.arange(0, N)
     block = tl.load(x + at)
     tl.store(y + at, block + block)
+
+
+def _mask_kernel(x, y, N: tl.constexpr):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+    at = tl.arange(0, N)
+    block = tl.load(x + at)
+    tl.store(y + at, tl.where((at < 2) & (tl.sum(block) > 0.0), block, 0.0))
 
 
 def _loop_kernel(x, y, N):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
@@ -252,6 +270,14 @@ def _loops() -> bool:
         return False
 
 
+def _masks() -> bool:
+    x = torch.tensor([1.0, 2.0, 3.0, 4.0])
+    try:
+        return bool((_run(_mask_kernel, x, torch.zeros(4), 4) == torch.tensor([1.0, 2.0, 0.0, 0.0])).all())
+    except Exception:  # noqa: BLE001 - how it fails depends on the versions
+        return False
+
+
 def _handle(*values: float) -> Any:
     return host.TensorHandle(np.array(values, dtype=np.float32), tl.float32)
 
@@ -269,5 +295,6 @@ FAULTS: tuple[Fault, ...] = (
     Fault("tl.dot multiplies the bit patterns of bf16", _dots, _patch_dot),
     Fault("arithmetic adds the bit patterns of bf16", _sums, _patch_arithmetic),
     Fault("a loop to a bound known at run time raises", _loops, _patch_index),
+    Fault("a comparison of scalars becomes a float beside a block", _masks, _patch_splat),
     Fault("tl.maximum keeps a NaN that the device drops", _maxima, _patch_extremes),
 )

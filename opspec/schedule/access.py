@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from opspec.ir.dtypes import BOOL, F32, I64, DType
 from opspec.ir.integers import Int, index
 from opspec.ir.values import Compare, Extent, Literal, Read, Unary, Value, map_values
-from opspec.schedule.graph import Fold, Graph, Load, Node, Store
+from opspec.schedule.exact import holds
+from opspec.schedule.graph import Fold, Graph, Load, Node, Store, storage_of
 from opspec.schedule.laws import Law, find_law
 from opspec.schedule.names import Names
 from opspec.schedule.roles import Roles, axis_order
@@ -142,6 +143,7 @@ class Access:
                 and isinstance(user.body, Read)
                 and user.monoid in INFINITY
                 and user.dtype is F32
+                and holds(storage_of(self.graph, node), INFINITY[user.monoid])
             ):
                 return Literal(value=INFINITY[user.monoid], dtype=F32)
         return Literal(value=0.0 if node.dtype is F32 else 0, dtype=node.dtype)

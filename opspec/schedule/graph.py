@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from opspec.ir.dtypes import BOOL, I4, I64, DType, Storage, choices, compute_dtype
-from opspec.ir.integers import Datum, Int, index
+from opspec.ir.integers import Datum, Index, Int, index
 from opspec.ir.program import Define
 from opspec.ir.values import (
+    Binary,
     Compare,
     Extent,
     Monoid,
@@ -188,6 +189,7 @@ class _Builder:
         self.loads: dict[_Access, str] = {}
         self.local = {d.name for d in block.body}
         self.define: Define = block.body[0]
+        self.defines = {d.name: d for d in block.op.defines} | {d.name: d for d in block.body}
         crossing = {t.name for t in block.tensors} - {t.name for t in block.op.tensors}
         self.crossing = crossing & self.local
 
@@ -290,6 +292,14 @@ class _Builder:
                 )
             case Read() if value.name not in self.local:
                 return self._load(value, guard, constraints)
+            case Read(otherwise=otherwise) if otherwise is not None:
+                # what is computed here has no edge of its own: outside its domain `else` takes over
+                read = replace(value, otherwise=None)
+                tests = self._domain(value, guard, constraints)
+                if not tests:
+                    return read
+                outside = self._convert(otherwise, guard, constraints)
+                return Select(condition=_all_of(tests), a=read, b=outside, dtype=value.dtype, span=value.span)
             case Extent(value=v):
                 self._data_of(v, guard, constraints)
                 return value
@@ -300,7 +310,7 @@ class _Builder:
         otherwise = None
         if read.otherwise is not None:
             otherwise = self._convert(read.otherwise, guard, constraints)
-            guard = (*guard, *self._inside(read))
+            guard = (*guard, *self._inside(read), *self._domain(read, guard, constraints))
         for i in read.indices:
             self._data_of(i, guard, constraints)
         name = self._intern(read.name, read.indices, guard, constraints, otherwise, read.dtype)
@@ -317,6 +327,22 @@ class _Builder:
             zero, bound, at = (Extent(value=v, dtype=I64) for v in (Int.of(0), extent, i))
             yield Compare(op="ge", a=at, b=zero, dtype=BOOL)
             yield Compare(op="lt", a=at, b=bound, dtype=BOOL)
+
+    def _domain(
+        self, read: Read, guard: tuple[Value, ...], constraints: tuple[Int, ...]
+    ) -> tuple[Value, ...]:
+        """Conditions under which a value of the op is defined at the point that is read."""
+        define = self.defines.get(read.name)
+        if define is None or (define.output is not None and define.name not in self.local):
+            return ()
+        at = dict(zip(define.indices, read.indices, strict=True))
+        tests: list[Value] = []
+        zero = Extent(value=Int.of(0), dtype=I64)
+        for c in define.constraints:
+            moved = c.substitute(lambda a: at.get(a.name) if isinstance(a, Index) else None)
+            self._data_of(moved, guard, constraints)
+            tests.append(Compare(op="ge", a=Extent(value=moved, dtype=I64), b=zero, dtype=BOOL))
+        return tuple(tests)
 
     def _data_of(self, integer: Int, guard: tuple[Value, ...], constraints: tuple[Int, ...]) -> None:
         for atom in integer.atoms():
@@ -378,6 +404,13 @@ class _Builder:
             elif isinstance(part, Extent):
                 found |= part.value.free_indices()
         return frozenset(found)
+
+
+def _all_of(tests: tuple[Value, ...]) -> Value:
+    result = tests[0]
+    for test in tests[1:]:
+        result = Binary(op="and", a=result, b=test, dtype=BOOL)
+    return result
 
 
 def storage_of(graph: Graph, load: Load) -> Storage:

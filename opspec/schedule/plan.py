@@ -52,6 +52,12 @@ def schedule_kernel(
     """
     block = build_block(op, boundary, kernel)
     graph, shared = share_equal(build_graph(block))
+    if not graph.nodes:
+        names = ", ".join(f"`{n}`" for n in dict.fromkeys(d.origin for d in block.body))
+        message = (
+            f"kernel `{kernel.name}` writes nothing: {names} is neither a result nor used by another kernel"
+        )
+        raise unfusable(message, kernel.span, help="drop the block, or use what it computes")
     graph, pulled = pull_factors(graph)
     rewrites = (*shared, *pulled)
     variants = []

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from opspec.ir.dtypes import BF16, F32, I8, I32, DType, DTypeParam, Storage, choices
 from opspec.ir.integers import Int
 from opspec.ir.values import Binary, Cast, Read, Value
+from opspec.schedule.exact import holds, number
 from opspec.schedule.graph import Fold, Graph, Load, Point, Store
 
 LARGE = 1 << 30
@@ -201,7 +202,10 @@ def exact_in(graph: Graph, value: Value) -> Storage | None:
         case Read(name=name):
             node = graph.by_name[name]
             if isinstance(node, Load):
-                return graph.block.tensor(node.tensor).dtype
+                stored = graph.block.tensor(node.tensor).dtype
+                other = None if node.otherwise is None else number(node.otherwise)
+                kept = node.otherwise is None or (other is not None and holds(stored, other))
+                return stored if kept else None
             if isinstance(node, Point):
                 return exact_in(graph, node.value)
         case Cast(to=to, implicit=implicit, x=x):
