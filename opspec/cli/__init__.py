@@ -21,7 +21,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Failure as failure:
         from opspec.diagnostics.render import render_github, render_json, render_text
 
-        show = {"json": render_json, "github": render_github}.get(getattr(options, "format", "text"), render_text)
+        show = {"json": render_json, "github": render_github}.get(
+            getattr(options, "format", "text"), render_text
+        )
         print(show(failure.diagnostics), file=sys.stderr)
         return 2
     except KeyboardInterrupt:

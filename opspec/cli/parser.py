@@ -7,6 +7,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from opspec.cli.paths import Parser
 from opspec.version import VERSION
 
 
@@ -26,12 +27,14 @@ def build_parser() -> argparse.ArgumentParser:
         prog="opspec", description="One source for a GPU operator's closed-form cost, kernel and benchmark."
     )
     parser.add_argument("--version", action="version", version=f"opspec {VERSION}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
 
     p = _command(commands, "build", "generate kernels, drivers and costs")
     p.add_argument("paths", nargs="+", metavar="PATH", help="specs, or folders of specs")
     p.add_argument("--out", default="generated", metavar="DIR", help="where packages go (generated/)")
-    p.add_argument("--target", default="sm_90", help="compile first choices for these (sm_90,…; `none` for text only)")
+    p.add_argument(
+        "--target", default="sm_90", help="compile first choices for these (sm_90,…; `none` for text only)"
+    )
     p.add_argument("--check", action="store_true", help="write nothing; exit 1 if the output would differ")
 
     p = _command(commands, "check", "syntax, types, shapes and budgets")
@@ -49,6 +52,21 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("--why", action="store_true", help="list each term by statement and tensor")
     p.add_argument("--format", choices=("text", "json", "latex"), default="text")
 
+    p = _command(commands, "diff", "what a change does to the costs, bounds and budgets of every op")
+    p.paths_behind_dashes = True
+    p.usage = "opspec diff [options] BASE [HEAD] [-- PATH…]"
+    p.add_argument("revisions", nargs="+", metavar="REVISION", help="BASE, and HEAD if not the working tree")
+    p.add_argument("--format", choices=("markdown", "json", "text"), default="text")
+    p.add_argument(
+        "--policy",
+        choices=("never", "budget", "cost", "change"),
+        default="budget",
+        help="what makes the exit status 1: a broken budget (default), a longer time, any change of cost",
+    )
+    p.add_argument(
+        "--machine", action="append", default=[], metavar="NAME", help="all that ship, if not given"
+    )
+
     p = _command(commands, "verify", "generated kernels against the float64 reference")
     p.add_argument("paths", nargs="+", metavar="PATH")
     p.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
@@ -63,7 +81,9 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("--no-peers", action="store_true")
     p.add_argument("--quick", action="store_true")
 
-    p = _command(commands, "explain", "roles, rewrites, laws, resources; any stage of the compiler; a diagnostic code")
+    p = _command(
+        commands, "explain", "roles, rewrites, laws, resources; any stage of the compiler; a diagnostic code"
+    )
     p.add_argument("spec", metavar="SPEC[:OP]|CODE")
     p.add_argument("--stage", choices=("syntax", "ir", "tile", "kernel", "ptx", "sass"))
     p.add_argument("--boundary", default="", metavar="NAME")
@@ -75,8 +95,8 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _command(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+def _command(commands: Any, name: str, text: str) -> Parser:
+    parser: Parser = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
     parser.set_defaults(run=lazy(name))
     return parser
 

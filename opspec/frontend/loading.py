@@ -35,9 +35,12 @@ def load_text(text: str, name: str = "<text>") -> Module:
     return text_with_warnings(text, name)[0]
 
 
-def load_with_warnings(path: Path | str) -> Checked:
-    """The checked module and its warnings; raises Failure if there are errors."""
-    source = read_source(Path(path), str(path), None)
+def load_with_warnings(path: Path | str, shown: str = "") -> Checked:
+    """The checked module and its warnings; raises Failure if there are errors.
+
+    ``shown``: what the file is called in messages, if not by its path.
+    """
+    source = read_source(Path(path), shown or str(path), None)
     return _check(source, Path(path).resolve())
 
 
