@@ -31,8 +31,8 @@ def holds(dtype: Storage, value: float | bool) -> bool:
 
 
 def _holds(dtype: DType, value: float | bool) -> bool:
-    if dtype.kind == "bool" or isinstance(value, bool):
-        return dtype.kind == "bool" and isinstance(value, bool)
+    if dtype.kind == "bool":
+        return value in (0, 1)
     if dtype.kind == "int":
         return float(value).is_integer() and -(2 ** (dtype.bits - 1)) <= value < 2 ** (dtype.bits - 1)
     least, greatest, infinite = _RANGES[dtype.name]

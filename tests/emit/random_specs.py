@@ -174,7 +174,7 @@ class Maker:
             at = base if self.chance(0.6) else base[:-1]
             free = tuple(a for a in letters if a not in at)
         own = at
-        if roll < 0.3 and at:
+        if (roll < 0.3 and at) or not free:
             text = self.map(name, at)
         elif roll < 0.55:
             over = (self.r.choice(free),) if self.chance(0.8) or len(free) < 2 else tuple(self.r.sample(free, 2))
