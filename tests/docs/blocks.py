@@ -3,7 +3,7 @@
 ````
 ```op             a spec: it checks without a fault, or gives exactly the codes that its lines mark with
                   `# error: OP301`; its budgets hold. `<!-- in SIGNATURE -->` above it puts the lines of one
-                  kernel into an op of that signature.
+                  kernel into an op of that signature, `<!-- file NAME -->` saves it for the commands.
 ```text           right after a marked spec: the rendered diagnostics, word for word
 ```console        `$ command`, then its output; `…` stands for anything within a line, a line `...` for lines;
                   under `<!-- numbers vary -->` (with the versions installed) other numbers are as good
@@ -137,12 +137,15 @@ def matches(expected: str, found: str, *, numbers: bool = True) -> bool:
     return re.fullmatch("".join(lines), found.rstrip() + "\n") is not None
 
 
-def workplace(folder: Path) -> Path:
-    """A folder in which the commands of one document run one after the other."""
+def workplace(folder: Path, document: Path) -> Path:
+    """A folder in which the commands of one document run one after the other, with the files that it shows."""
     import shutil
 
     shutil.copytree(ROOT / "specs", folder / "specs")
     shutil.copytree(ROOT / "generated", folder / "generated", ignore=shutil.ignore_patterns("__pycache__"))
+    for block in blocks(document):
+        if block.hint.startswith("file "):
+            (folder / block.hint[5:]).write_text(block.text, encoding="utf-8")
     return folder
 
 

@@ -22,7 +22,7 @@ def test_spec(block):
 
 @pytest.mark.parametrize("path", CONSOLE, ids=lambda p: p.name)
 def test_commands(path, tmp_path):
-    folder = b.workplace(tmp_path)
+    folder = b.workplace(tmp_path, path)
     for block in b.blocks(path):
         if block.kind == "console":
             for command, expected in b.commands(block):
@@ -30,7 +30,9 @@ def test_commands(path, tmp_path):
                 assert block.accepts(expected, found), f"{block.id}: $ {command}\n{found}"
 
 
-@pytest.mark.parametrize("block", [x for x in b.all_blocks("python") if x.hint.startswith("from ")], ids=lambda x: x.id)
+@pytest.mark.parametrize(
+    "block", [x for x in b.all_blocks("python") if x.hint.startswith("from ")], ids=lambda x: x.id
+)
 def test_quoted_function(block):
     assert block.text == b.excerpt(block.hint)
 

@@ -19,7 +19,7 @@ def update(path: Path) -> list[str]:
     text = path.read_text(encoding="utf-8")
     wrong = []
     with tempfile.TemporaryDirectory() as name:
-        folder = b.workplace(Path(name))
+        folder = b.workplace(Path(name), path)
         for block in b.blocks(path):
             old = f"```{block.kind}\n{block.text}```\n"
             if block.kind == "op":
@@ -31,16 +31,22 @@ def update(path: Path) -> list[str]:
                     new = f"```op\n{block.text}```\n\n```text\n{render_text(diagnostics).rstrip()}\n```\n"
                     text = text.replace(old, new)
             elif block.kind == "python" and block.hint.startswith("from "):
-                text = text.replace(f"{block.hint} -->\n{old}", f"{block.hint} -->\n```python\n{b.excerpt(block.hint)}```\n")
+                text = text.replace(
+                    f"{block.hint} -->\n{old}", f"{block.hint} -->\n```python\n{b.excerpt(block.hint)}```\n"
+                )
             elif block.kind == "console":
                 parts = []
                 for command, expected in b.commands(block):
                     found = b.run(command, folder)
                     open_ended = "…" in expected or "..." in expected.split("\n")
                     accepted = block.accepts(expected, found)
-                    if open_ended and not accepted:
+                    broken = "Traceback (most recent call last)" in found
+                    if (open_ended and not accepted) or broken:
                         wrong.append(f"{block.id}: $ {command}\n{found}")
-                    parts.append(f"$ {command}\n{expected if open_ended or accepted else found}".rstrip() + "\n")
+                    parts.append(
+                        f"$ {command}\n{expected if open_ended or accepted or broken else found}".rstrip()
+                        + "\n"
+                    )
                 text = text.replace(old, "```console\n" + "".join(parts) + "```\n")
     path.write_text(text, encoding="utf-8")
     return wrong
