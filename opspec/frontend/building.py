@@ -7,6 +7,7 @@ import textwrap
 from lark import Token, Tree
 
 from opspec.frontend import syntax as s
+from opspec.frontend.composing import Composer
 from opspec.frontend.expressions import ExpressionBuilder, Node, Rejected, nodes, span_of, tokens
 
 
@@ -42,8 +43,10 @@ class Builder(ExpressionBuilder):
                     budgets=tuple(self.span(b) for b in budgets),
                     span=self.span(node),
                 )
-            case _:
+            case "boundary":
                 return self.boundary(node)
+            case _:
+                return Composer(self.source, self.report).composed(node, doc)
 
     def dtype_decl(self, node: Tree[Token]) -> s.DtypeDecl:
         """``dtype X in {…}``."""
@@ -203,7 +206,7 @@ class Builder(ExpressionBuilder):
         name, op = tokens(node, "NAME")
         settings: list[s.Setting] = []
         for child in nodes(node):
-            dim = self.ident(tokens(child, "NAME")[0])
+            dim, *joint = map(self.ident, tokens(child, "NAME"))
             cases: list[tuple[s.Expr, s.Expr | None]] = []
             for inner in nodes(child):
                 if child.data == "spread":
@@ -211,7 +214,16 @@ class Builder(ExpressionBuilder):
                     cases.append((value, weight))
                 else:
                     cases.append((self.expr(inner), None))
-            settings.append(s.Setting(name=dim, cases=tuple(cases), span=self.span(child)))
+            settings.append(
+                s.Setting(
+                    name=dim,
+                    cases=tuple(cases),
+                    kind=child.data,  # type: ignore[arg-type]
+                    joint=tuple(joint),
+                    path="".join(str(t)[1:-1] for t in tokens(child, "STRING")),
+                    span=self.span(child),
+                )
+            )
         return s.WorkloadDecl(
             name=self.ident(name), op=self.ident(op), settings=tuple(settings), span=self.span(node)
         )

@@ -33,7 +33,10 @@ _CONTINUES_BEFORE = {
     "SIGN", "TIMES", "POWER", "COMPARE", "EQUAL", "COMMA", "COLON", "VBAR", "RBRACE", "LBRACE", "AND", "OR",
     "FOR", "ELSE", "USING", "ARROW",
 }  # fmt: skip
-_STARTS = {"OP", "FN", "DTYPE", "IMPORT", "WORKLOAD", "EXPECT", "BOUNDARY"}
+_STARTS = {
+    "OP", "FN", "DTYPE", "IMPORT", "WORKLOAD", "EXPECT", "BOUNDARY", "PIPELINE", "VARIANT", "EVIDENCE", "MACHINE",
+    "LEDGER",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

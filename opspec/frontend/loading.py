@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import assert_never
 
 from opspec import resources
 from opspec.diagnostics import Diagnostic, Failure
 from opspec.frontend import boundaries, contractions, signature, workloads
 from opspec.frontend import syntax as s
 from opspec.frontend.builtins import RESERVED, function_names
+from opspec.frontend.compose import compose
 from opspec.frontend.faults import names
 from opspec.frontend.faults import syntax as faults
 from opspec.frontend.functions import check_parameters, check_recursion
@@ -18,6 +20,7 @@ from opspec.frontend.lexing import MAX_CHARACTERS
 from opspec.frontend.operators import operator
 from opspec.frontend.parsing import parse
 from opspec.frontend.scope import OpScope
+from opspec.frontend.traffic import Rows, read_traffic
 from opspec.ir.dtypes import DTypeParam
 from opspec.ir.program import Expectation, Module, Op, Workload
 from opspec.source import Source, Span
@@ -95,6 +98,8 @@ class _Loader:
     workloads: list[s.WorkloadDecl] = field(default_factory=list)
     expects: list[s.ExpectDecl] = field(default_factory=list)
     boundaries: list[s.BoundaryDecl] = field(default_factory=list)
+    composed: list[s.Composed] = field(default_factory=list)
+    traffic: dict[str, Source] = field(default_factory=dict)
     complete: bool = True
     main: Source | None = None
 
@@ -137,7 +142,43 @@ class _Loader:
                     self.boundaries.append(item)
                 case s.Import():
                     pass
+                case _:
+                    self.composed.append(item)
         return parsed.doc
+
+    def linked(self) -> set[str]:
+        """Names of the ops that stages and evidence of the main file run and that it does not define."""
+        found: set[str] = set()
+        for item in self.own():
+            match item:
+                case s.PipelineDecl() | s.VariantDecl():
+                    found |= {d.op.text for d in item.stages if d.op is not None}
+                case s.EvidenceDecl():
+                    found |= {d.op.text for d in item.numbers}
+                case s.LedgerDecl():
+                    found |= {w.op.text for w in self.workloads if w.name.text == item.workload.text}
+                case s.MachineDecl():
+                    pass
+                case _:
+                    assert_never(item)
+        return found - self.wanted()
+
+    def own(self) -> list[s.Composed]:
+        """Pipelines and evidence of the main file, and machines of every file."""
+        return [c for c in self.composed if c.span.source is self.main or isinstance(c, s.MachineDecl)]
+
+    def recorded(self, setting: s.Setting, given: tuple[str, ...]) -> Rows:
+        """The rows of a traffic file, beside the file that names it."""
+        home = next((p for p, f in self.files.items() if f is setting.span.source), None)
+        folder = home.parent if home is not None else Path.cwd()
+        rows, source = read_traffic(folder, setting, given, self.report)
+        if source is not None:
+            base = setting.span.source.name.rpartition("/")[0]
+            shown = (
+                f"{base}/{setting.path}" if base and not Path(setting.path).is_absolute() else setting.path
+            )
+            self.traffic[shown] = Source(shown, source.text)
+        return rows
 
     def function(self, item: s.Function) -> None:
         """Declare a function; one of the prelude may be replaced, one of the language not."""
@@ -196,10 +237,11 @@ def _check(source: Source, path: Path | None) -> Checked:
     ops: dict[str, Op | None] = {}
     places: dict[str, Span] = {}
     wanted = loader.wanted()
+    linked = loader.linked()
     loader.ops.sort(key=lambda pair: pair[0].span.source is not source)
     for node, dtypes in loader.ops:
         name = node.name.text
-        if name not in wanted:
+        if name not in wanted and name not in linked:
             continue
         if name in ops:
             loader.report.append(names.duplicate(node.name.span, name, places[name]))
@@ -207,30 +249,43 @@ def _check(source: Source, path: Path | None) -> Checked:
         places[name] = node.name.span
         ops[name] = operator(node, loader.functions, library, dtypes, loader.report)
     for boundary in loader.boundaries:
-        if boundary.op.text not in wanted:
+        if boundary.op.text not in wanted and boundary.op.text not in linked:
             continue
         boundaries.add(boundary, ops, loader.report, complete=loader.complete)
     made: dict[str, Workload | None] = {}
     for workload in (w for w in loader.workloads if w.span.source is source):
-        workloads.add(workload, ops, made, loader.report, complete=loader.complete)
+        workloads.add(workload, ops, made, loader.report, loader.recorded, complete=loader.complete)
+    borrowed: dict[str, Workload | None] = {}
+    for workload in (w for w in loader.workloads if w.op.text in linked):
+        workloads.add(workload, ops, borrowed, loader.report, loader.recorded, complete=loader.complete)
     expectations: list[Expectation] = []
     for expect in (e for e in loader.expects if e.span.source is source):
         expectations += workloads.budgets(expect, made, loader.report, complete=loader.complete)
-    for op in ops.values():
-        if op is not None:
+    composition = compose(loader.own(), ops, {**borrowed, **made}, loader.report, complete=loader.complete)
+    for name, op in ops.items():
+        if op is not None and name in wanted:
             loader.report += boundaries.crossings(op)
             loader.report += boundaries.unused(op)
             loader.report += contractions.off_the_matrix_units(op)
     warnings = tuple(d for d in loader.report if d.severity != "error")
     if len(warnings) != len(loader.report):
         raise Failure(*ordered(loader.report))
-    checked = [o for o in ops.values() if o is not None]
+    checked = [o for name, o in ops.items() if o is not None and name in wanted]
+    lent = [o for name, o in ops.items() if o is not None and name in linked]
     module = Module(
         doc=doc,
         ops=tuple(_documented(o, doc, len(checked)) for o in checked),
         workloads=tuple(w for w in made.values() if w is not None),
         expectations=tuple(expectations),
-        files=(*loader.files.values(), base),
+        files=(*loader.files.values(), *loader.traffic.values(), base),
+        pipelines=composition.pipelines,
+        variants=composition.variants,
+        evidence=composition.evidence,
+        machines=composition.machines,
+        ledgers=composition.ledgers,
+        linked=tuple(
+            (o, tuple(w for w in borrowed.values() if w is not None and w.op == o.name)) for o in lent
+        ),
     )
     return module, ordered(warnings)
 

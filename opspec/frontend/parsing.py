@@ -41,7 +41,10 @@ _WORDS = {
     "AT": "`@`",
     "$END": "the end of the item",
 }
-_ITEMS = ("op", "fn", "dtype", "import", "workload", "expect", "boundary")
+_ITEMS = (
+    "op", "fn", "dtype", "import", "workload", "expect", "boundary", "pipeline", "variant", "evidence", "machine",
+    "ledger",
+)  # fmt: skip
 
 
 def parse(source: Source, report: list[Diagnostic]) -> File:

@@ -210,10 +210,17 @@ class OpDecl:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """``B = 8`` (one case of weight 1) or ``T ~ {512: 0.3, 2048: 0.7}``, as (value, weight)."""
+    """``B = 8`` (one case of weight 1) or ``T ~ {512: 0.3, 2048: 0.7}``, as (value, weight).
+
+    ``listed``: ``len ~ [512, 80]``, ``averaged``: ``len ~ mean 512``; ``recorded``: ``(B, T) ~ "file.csv"``,
+    where ``joint`` are the names after the first and ``path`` is the file.
+    """
 
     name: Ident
     cases: tuple[tuple[Expr, Expr | None], ...]
+    kind: L["fixed", "spread", "listed", "averaged", "recorded"] = "fixed"
+    joint: tuple[Ident, ...] = ()
+    path: str = ""
     span: Span
 
 
@@ -247,7 +254,148 @@ class BoundaryDecl:
     span: Span
 
 
-Item = Import | DtypeDecl | Function | OpDecl | WorkloadDecl | ExpectDecl | BoundaryDecl
+# pipelines, evidence, machines ---------------------------------------------------
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """A number with an optional unit, not yet read: ``0.55 ms``, ``2.5 TB/s``, ``32``."""
+
+    number: str
+    unit: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """``measured "where"`` or ``from "file.json"`` (then ``word`` is ``from``)."""
+
+    word: str
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageDecl:
+    """``stage name = …``: ``times`` holds one duration, or two for ``of`` (each) and ``..`` (span).
+
+    ``new``: written ``new stage``, one that a variant adds.
+    """
+
+    name: Ident
+    new: bool = False
+    kind: L["plain", "each", "span", "op"]
+    count: Measure | None
+    times: tuple[Measure, ...]
+    op: Ident | None = None
+    workload: Ident | None = None
+    boundary: Ident | None = None
+    machine: Ident | None = None
+    origin: Origin | None = None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineDecl:
+    """``pipeline name { … }``."""
+
+    name: Ident
+    stages: tuple[StageDecl, ...]
+    overlaps: tuple[tuple[Ident, ...], ...]
+    walls: tuple[Measure, ...]
+    machines: tuple[Ident, ...]
+    doc: str = ""
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VariantDecl:
+    """``variant name of pipeline { … }``."""
+
+    name: Ident
+    pipeline: Ident
+    stages: tuple[StageDecl, ...]
+    doc: str = ""
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowDecl:
+    """``failure = "…"``, ``world failure = "…"``."""
+
+    name: Ident
+    world: bool
+    texts: tuple[str, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecomputedDecl:
+    """``op @ workload: query``, the query a span."""
+
+    op: Ident
+    workload: Ident
+    query: Span
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateLine:
+    """A condition and its words."""
+
+    condition: Expr
+    label: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceDecl:
+    """``evidence name for pipeline.variant { … }``."""
+
+    name: Ident
+    pipeline: Ident
+    variant: Ident
+    rows: tuple[RowDecl, ...]
+    numbers: tuple[RecomputedDecl, ...]
+    gate: tuple[GateLine, ...]
+    doc: str = ""
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineValueDecl:
+    """``memory.bandwidth = 2.5 TB/s asserted "…"``."""
+
+    key: str
+    value: Measure
+    dense: bool
+    origin: Origin
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineDecl:
+    """``machine name like other { … }``."""
+
+    name: Ident
+    like: Ident | None
+    values: tuple[MachineValueDecl, ...]
+    doc: str = ""
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerDecl:
+    """``ledger name for workload.dim { … }``, entries as (name, tokens)."""
+
+    name: Ident
+    workload: Ident
+    dim: Ident
+    entries: tuple[tuple[Ident, Expr], ...]
+    doc: str = ""
+    span: Span
+
+
+Composed = PipelineDecl | VariantDecl | EvidenceDecl | MachineDecl | LedgerDecl
+Item = Import | DtypeDecl | Function | OpDecl | WorkloadDecl | ExpectDecl | BoundaryDecl | Composed
 
 
 @dataclass(frozen=True, slots=True)

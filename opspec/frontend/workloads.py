@@ -2,30 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from itertools import product
+from math import prod
 
 from opspec.diagnostics import Diagnostic, Note
+from opspec.frontend import lengths
 from opspec.frontend import syntax as s
 from opspec.frontend.faults import grouping, names
 from opspec.frontend.faults.naming import suggest
 from opspec.frontend.integer_exprs import NotInteger, try_integer
 from opspec.frontend.scope import Env, OpScope, Skip
+from opspec.frontend.traffic import Reader
 from opspec.ir.dtypes import DTYPES, DType
-from opspec.ir.program import Expectation, Op, Workload
+from opspec.ir.program import Expectation, Lengths, Op, Workload
 
 MAX_EXTENT = 2**40
 MAX_CASES = 10_000
 
 
+@dataclass(slots=True)
+class _Draft:
+    """What the settings of a workload give: sizes by the dims that share a setting, dtypes, lengths."""
+
+    sizes: dict[tuple[str, ...], list[tuple[float, tuple[int, ...]]]] = field(default_factory=dict)
+    dtypes: list[tuple[str, DType]] = field(default_factory=list)
+    lengths: list[Lengths] = field(default_factory=list)
+
+    def given(self) -> set[str]:
+        """Every name that has a setting."""
+        dims = {d for names in self.sizes for d in names}
+        return dims | {d for d, _ in self.dtypes} | {x.tensor for x in self.lengths}
+
+
 def add(
     node: s.WorkloadDecl,
-    ops: dict[str, Op | None],
+    ops: Mapping[str, Op | None],
     made: dict[str, Workload | None],
     report: list[Diagnostic],
+    read: Reader,
     *,
     complete: bool,
 ) -> None:
-    """Check a workload and add it; None stands for one that was refused."""
+    """Check a workload and add it; None stands for one that was refused. ``read`` opens traffic files."""
     name = node.name.text
     if name in made:
         report.append(names.duplicate(node.name.span, name, None))
@@ -39,12 +59,11 @@ def add(
     if op is None:
         return
     before = len(report)
-    dims: dict[str, list[tuple[float, int]]] = {}
-    dtypes: list[tuple[str, DType]] = []
+    draft = _Draft()
     for setting in node.settings:
-        _setting(setting, op, dims, dtypes, report)
+        _setting(setting, op, draft, report, read)
     if len(report) == before:
-        missing = [d for d in op.dims if d not in dims]
+        missing = [d for d in op.dims if d not in draft.given()]
         if missing:
             report.append(
                 grouping.setting(
@@ -55,70 +74,90 @@ def add(
             )
     if len(report) > before:
         return
-    if _count(dims) > MAX_CASES:
+    if prod(map(len, draft.sizes.values())) > MAX_CASES:
         report.append(
             grouping.setting(node.name.span, f"workload `{name}` has more than {MAX_CASES:,} cases")
         )
         return
-    cases = tuple(_case(choice, op.dims) for choice in product(*(dims[d] for d in op.dims)))
-    workload = Workload(name=name, op=op.name, cases=cases, dtypes=tuple(dtypes), span=node.span)
-    fault = _broken_requirement(workload, op, node)
+    cases = tuple(_case(choice, draft, op.dims) for choice in product(*draft.sizes.values()))
+    workload = Workload(
+        name=name,
+        op=op.name,
+        cases=cases,
+        dtypes=tuple(draft.dtypes),
+        lengths=tuple(draft.lengths),
+        span=node.span,
+    )
+    fault = _broken_requirement(workload, op, node) or lengths.misfit(workload, op, node)
     if fault is not None:
         report.append(fault)
         return
     made[name] = workload
 
 
-def _count(dims: dict[str, list[tuple[float, int]]]) -> int:
-    total = 1
-    for cases in dims.values():
-        total *= len(cases)
-    return total
-
-
 def _case(
-    choice: tuple[tuple[float, int], ...], dims: tuple[str, ...]
+    choice: tuple[tuple[float, tuple[int, ...]], ...], draft: _Draft, dims: tuple[str, ...]
 ) -> tuple[float, tuple[tuple[str, int], ...]]:
     weight = 1.0
-    for w, _ in choice:
+    sizes: dict[str, int] = {}
+    for given, (w, values) in zip(draft.sizes, choice, strict=True):
         weight *= w
-    return weight, tuple((d, v) for d, (_, v) in zip(dims, choice, strict=True))
+        sizes.update(zip(given, values, strict=True))
+    return weight, tuple((d, sizes[d]) for d in dims)
 
 
-def _setting(
-    setting: s.Setting,
-    op: Op,
-    dims: dict[str, list[tuple[float, int]]],
-    dtypes: list[tuple[str, DType]],
-    report: list[Diagnostic],
-) -> None:
-    name = setting.name.text
+def _setting(setting: s.Setting, op: Op, draft: _Draft, report: list[Diagnostic], read: Reader) -> None:
+    given = (setting.name, *setting.joint)
     params = {p.name: p for p in op.dtype_params}
-    if name in dims or name in {d for d, _ in dtypes}:
-        report.append(names.duplicate(setting.name.span, name, None))
-    elif name in params:
-        expr = setting.cases[0][0]
-        chosen = DTYPES.get(expr.name) if isinstance(expr, s.Name) and len(setting.cases) == 1 else None
-        if chosen not in params[name].choices:
-            options = [c.name for c in params[name].choices]
-            help_ = suggest(expr.span.text, options, "choices")
-            report.append(grouping.setting(expr.span, f"`{name}` cannot be `{expr.span.text}`", help_))
-        else:
-            assert chosen is not None
-            dtypes.append((name, chosen))
-    elif name in op.dims:
-        found = [_weighted(v, w, name, report) for v, w in setting.cases]
-        dims[name] = [f for f in found if f is not None]
-    elif name in {d for d, _ in op.derived}:
+    name = setting.name.text
+    before = len(report)
+    for k, ident in enumerate(given):
+        known = ident.text in op.dims or (k == 0 and not setting.joint and ident.text in params)
+        if ident.text in draft.given() or ident.text in {i.text for i in given[:k]}:
+            report.append(names.duplicate(ident.span, ident.text, None))
+        elif ident.text in {d for d, _ in op.derived}:
+            report.append(
+                grouping.setting(
+                    ident.span,
+                    f"`{ident.text}` is derived from other dims",
+                    "give those instead: " + ", ".join(f"`{d}`" for d in op.dims),
+                )
+            )
+        elif not known and (setting.joint or lengths.tensor(ident.text, op) is None):
+            report.append(names.unknown(ident.span, ident.text, [*op.dims, *params], "dim"))
+    if len(report) > before:
+        return
+    if name in params:
+        _dtype(setting, [c.name for c in params[name].choices], draft, report)
+    elif name not in op.dims:
+        found = lengths.lengths(setting, op, report, read)
+        draft.lengths += [found] if found is not None else []
+    elif setting.kind == "recorded":
+        rows = read(setting, tuple(i.text for i in given))
+        draft.sizes[tuple(i.text for i in given)] = [(float(w), values) for w, values in rows]
+    elif setting.kind in ("listed", "averaged"):
         report.append(
             grouping.setting(
-                setting.name.span,
-                f"`{name}` is derived from other dims",
-                "give those instead: " + ", ".join(f"`{d}`" for d in op.dims),
+                setting.span,
+                f"`{name}` is a dim, and this form is for lengths that are data",
+                f"write `{name} ~ {{512: 0.3, 2048: 0.7}}` for a distribution",
             )
         )
     else:
-        report.append(names.unknown(setting.name.span, name, [*op.dims, *params], "dim"))
+        weighted = [_weighted(v, w, name, report) for v, w in setting.cases]
+        draft.sizes[name,] = [(w, (v,)) for w, v in (x for x in weighted if x is not None)]
+
+
+def _dtype(setting: s.Setting, options: list[str], draft: _Draft, report: list[Diagnostic]) -> None:
+    name = setting.name.text
+    expr = setting.cases[0][0] if setting.cases else None
+    chosen = DTYPES.get(expr.name) if isinstance(expr, s.Name) and setting.kind == "fixed" else None
+    if chosen is not None and chosen.name in options:
+        draft.dtypes.append((name, chosen))
+        return
+    span = expr.span if expr is not None else setting.span
+    help_ = suggest(span.text, options, "choices")
+    report.append(grouping.setting(span, f"`{name}` cannot be `{span.text[:40]}`", help_))
 
 
 def _weighted(
@@ -176,7 +215,7 @@ def _broken_requirement(workload: Workload, op: Op, node: s.WorkloadDecl) -> Dia
 
 
 def budgets(
-    node: s.ExpectDecl, made: dict[str, Workload | None], report: list[Diagnostic], *, complete: bool
+    node: s.ExpectDecl, made: Mapping[str, Workload | None], report: list[Diagnostic], *, complete: bool
 ) -> list[Expectation]:
     """The lines of an expect block, for a workload that exists."""
     name = node.workload.text

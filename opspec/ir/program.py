@@ -8,8 +8,10 @@ op, and they never clash. Generated names (temporaries from inlining) contain a
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Literal as L
 
+from opspec.ir.composition import Evidence, Ledger, MachineBlock, Pipeline, Variant
 from opspec.ir.dtypes import DType, DTypeParam, Storage
 from opspec.ir.integers import Int
 from opspec.ir.values import Range, Value
@@ -161,13 +163,52 @@ class Workload:
     """A named shape, or a distribution: ``cases`` of (weight, dim → extent).
 
     ``dtypes`` fixes dtype parameters (``X = bf16``) where the workload says so.
+    ``lengths`` gives what is known of data that bounds loops (``len ~ [512, 2048]``).
     """
 
     name: str
     op: str
     cases: tuple[tuple[float, tuple[tuple[str, int], ...]], ...]
     dtypes: tuple[tuple[str, DType], ...] = ()
+    lengths: tuple[Lengths, ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False)
+
+    def moments(self, dims: tuple[tuple[str, int], ...]) -> dict[str, Fraction]:
+        """``sum(len)``, ``sum(len^2)`` and so on, at one case's dims."""
+        return {k: v for lengths in self.lengths for k, v in lengths.moments(dict(dims)).items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lengths:
+    """What a workload says of a tensor of lengths with ``extents``.
+
+    ``values``: (weight, length) of a distribution, or of each element where ``each``.
+    ``exact``: powers of it are known, too; a mean alone gives the first moment only.
+    """
+
+    tensor: str
+    extents: tuple[Int, ...]
+    values: tuple[tuple[Fraction, Fraction], ...]
+    exact: bool = True
+    each: bool = False
+
+    def elements(self, dims: dict[str, int]) -> int:
+        """How many lengths there are."""
+        total = 1
+        for extent in self.extents:
+            total *= extent.evaluate(dims)
+        return total
+
+    def moments(self, dims: dict[str, int]) -> dict[str, Fraction]:
+        """Sums of powers over all elements: exact for values, expected ones for a distribution."""
+        weight = sum((w for w, _ in self.values), Fraction(0))
+        scale = self.elements(dims) / weight
+        powers = (1, 2, 3, 4) if self.exact else (1,)
+        return {
+            f"sum({self.tensor})" if p == 1 else f"sum({self.tensor}^{p})": scale
+            * sum((w * v**p for w, v in self.values), Fraction(0))
+            for p in powers
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,13 +223,21 @@ class Expectation:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Module:
     """A checked spec file. ``files`` are all sources that it was made from, itself first
-    (imports after it, the prelude last); a hash over them keys every generated artefact."""
+    (imports after it, recorded traffic, the prelude last); a hash over them keys every generated artefact.
+    ``linked``: imported ops that only stages and evidence speak of, with their workloads; nothing is
+    built for them."""
 
     doc: str
     ops: tuple[Op, ...]
     workloads: tuple[Workload, ...]
     expectations: tuple[Expectation, ...]
     files: tuple[Source, ...] = field(compare=False)
+    pipelines: tuple[Pipeline, ...] = ()
+    variants: tuple[Variant, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    machines: tuple[MachineBlock, ...] = ()
+    ledgers: tuple[Ledger, ...] = ()
+    linked: tuple[tuple[Op, tuple[Workload, ...]], ...] = ()
 
     def op(self, name: str) -> Op | None:
         """The op of that name, or None."""
@@ -197,3 +246,14 @@ class Module:
     def workloads_of(self, op: str) -> tuple[Workload, ...]:
         """The workloads that name this op, in order."""
         return tuple(w for w in self.workloads if w.op == op)
+
+    def runnable(self, op: str, workload: str) -> tuple[Op, Workload] | None:
+        """An own or linked op with the workload of that name, or None."""
+        own = self.op(op)
+        known = ((own, self.workloads_of(op)), *self.linked) if own is not None else self.linked
+        pairs = ((o, w) for o, ws in known for w in ws)
+        return next(((o, w) for o, w in pairs if o.name == op and w.name == workload), None)
+
+    def variants_of(self, pipeline: str) -> tuple[Variant, ...]:
+        """The variants of a pipeline, in order."""
+        return tuple(v for v in self.variants if v.pipeline == pipeline)
