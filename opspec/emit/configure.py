@@ -7,7 +7,7 @@ model: one that the target's shared memory can't hold is never offered.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from opspec.emit.host import host_int
@@ -26,7 +26,7 @@ ACCUMULATOR = 16384  # elements of a product's accumulator, beside which its epi
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
     """Elements of a block: the most that is held whole, of a chunk of a stream, of rows together, and
-    of a block without reductions. ``product``: the most along one axis of a block product (None: what
+    of a block without reductions; ``least``: of a whole axis along memory. ``product``: the most along one axis of a block product (None: what
     the resource model offers), ``held`` the same where the axis is whole. ``SMALL`` sizes make
     ``verify`` walk every variant on small shapes; they are sizes that a matrix unit still takes."""
 
@@ -34,11 +34,12 @@ class Sizes:
     chunk: int = 4096
     together: int = 4096
     pointwise: int = 2048
+    least: int = 64
     product: int | None = None
     held: int = 512
 
 
-SMALL = Sizes(resident=4, chunk=16, together=16, pointwise=32, product=16, held=16)
+SMALL = Sizes(resident=4, chunk=16, together=16, pointwise=32, least=1, product=16, held=16)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,17 +61,25 @@ def configure(
     names: Mapping[str, str],
     limits: Limits,
     sizes: Sizes,
+    cases: Sequence[Mapping[str, int]],
     *,
     last: bool,
 ) -> Choice:
-    """The configuration of one variant."""
+    """The configuration of one variant; ``cases``: the shapes of the workloads."""
     if variant.roles.products:
         return _product_choice(variant, text, names, limits, sizes, last=last)
-    return _plain_choice(graph, variant, text, names, sizes, last=last)
+    return _plain_choice(graph, variant, text, names, sizes, cases, last=last)
 
 
 def _plain_choice(
-    graph: Graph, variant: Variant, text: KernelText, names: Mapping[str, str], sizes: Sizes, *, last: bool
+    graph: Graph,
+    variant: Variant,
+    text: KernelText,
+    names: Mapping[str, str],
+    sizes: Sizes,
+    cases: Sequence[Mapping[str, int]],
+    *,
+    last: bool,
 ) -> Choice:
     roles = variant.roles
     extent = {a.name: host_int(a.extent, names) for a in variant.program.axes}
@@ -80,7 +89,8 @@ def _plain_choice(
     for axis in roles.tile:
         if axis in text.blocks:
             block = text.blocks[axis]
-            lines.append(f"{block} = launch.power_of_2({extent[axis]})")
+            low = f", {sizes.least}" if axis in fast_axes(graph) else ""
+            lines.append(f"{block} = launch.power_of_2({extent[axis]}{low})")
             done.append(block)
     held = bool(done) and not last
     inner = bool(roles.tile or roles.stream)
@@ -93,10 +103,11 @@ def _plain_choice(
             cap = f"max(128, launch.share({', '.join([str(budget), *done])}))"
         if roles.stream and len(fast) == 1:
             # few columns a program where there are few columns, but whole sectors of memory
-            others = " * ".join(extent[a] for a in roles.grid if a != axis)
-            count = f", {others}" if others else ""
-            narrow = f"launch.power_of_2({extent[axis]}, 1, 8)"
-            lines.append(f"{block} = max(launch.rows({extent[axis]}, {cap}{count}), {narrow})")
+            beside = " * ".join(extent[a] for a in roles.grid if a != axis)
+            count = f", {beside}" if beside else ""
+            lines.append(f"{block} = max(launch.rows({extent[axis]}, {cap}{count}), 8)")
+        elif not inner:
+            lines.append(f"{block} = {_bucket(variant, text, axis, extent, cases, sizes, int(cap))}")
         else:
             lines.append(f"{block} = launch.power_of_2({extent[axis]}, 1, {cap})")
         done.append(block)
@@ -134,6 +145,26 @@ def _plain_choice(
     )
 
 
+def _bucket(
+    variant: Variant,
+    text: KernelText,
+    axis: str,
+    extent: Mapping[str, str],
+    cases: Sequence[Mapping[str, int]],
+    sizes: Sizes,
+    cap: int,
+) -> str:
+    """A block along memory of a kernel without reductions: one of few, so that a length that varies
+    from call to call does not compile a binary for each; the workloads say which pay."""
+    cap = min(cap, sizes.pointwise)
+    if len([a for a in variant.program.axes if a.name in text.blocks]) == 1:
+        return str(cap)
+    whole = variant.program.axis(axis).extent
+    wanted = {min(1 << max(whole.evaluate(c) - 1, 0).bit_length(), cap) for c in cases} or {min(128, cap)}
+    buckets = sorted(wanted | {cap})
+    return f"launch.bucket({extent[axis]}, {', '.join(map(str, buckets))})" if len(buckets) > 1 else str(cap)
+
+
 def _laned_choice(
     variant: Variant,
     text: KernelText,
@@ -153,7 +184,7 @@ def _laned_choice(
     lines.append(
         f"{lanes} = launch.power_of_2({extent[axis]}, 1, {min(32 * wide, sizes.chunk)} * (16 // width))"
     )
-    lines.append(f"{steps} = launch.power_of_2(triton.cdiv({extent[axis]}, {lanes}), 1, 8)")
+    lines.append(f"{steps} = {min(8, max(sizes.chunk // 8, 1))}")
     return Choice(
         kernel=text.name,
         test=test,

@@ -161,7 +161,7 @@ def _schedule(
     merged = _same_parameters(op, plan, texts)
     last = len(merged) - 1
     choices = tuple(
-        configure(plan.graph, v, t, names, limits, sizes, last=k == last)
+        configure(plan.graph, v, t, names, limits, sizes, cases, last=k == last)
         for k, (v, t) in enumerate(zip(plan.variants, merged, strict=True))
     )
     return KernelLaunch(plan=plan, texts=merged, choices=choices)

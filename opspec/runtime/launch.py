@@ -129,11 +129,17 @@ def share(budget: int, *blocks: int) -> int:
 
 
 def rows(extent: int, most: int, others: int = 1, programs: int = 264) -> int:
-    """Rows for one program: at most ``most``, and fewer where ``programs`` would not be reached.
+    """Rows for one program: ``most``, or one where that would leave fewer than ``programs``.
 
-    ``others``: programs along the other axes.
+    ``others``: programs along the other axes. Two values and no more, so that a length that
+    varies from call to call does not compile a binary for each.
     """
-    return share(min(most, power_of_2(extent), max(extent * others // programs, 1)))
+    return most if extent * others >= most * programs else 1
+
+
+def bucket(extent: int, *sizes: int) -> int:
+    """The first of ``sizes`` that holds ``extent``, else the last."""
+    return next((s for s in sizes if s >= extent), sizes[-1])
 
 
 def warps(elements: int, per_thread: int, most: int = 16) -> int:

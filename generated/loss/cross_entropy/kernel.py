@@ -113,7 +113,7 @@ def _cross_entropy_rows_streamed(
 
 def _configure_cross_entropy_rows(M: int, V: int, width: int):
     """Kernel, grid and launch options of `rows` for one shape."""
-    BLOCK_V = launch.power_of_2(V)
+    BLOCK_V = launch.power_of_2(V, 64)
     if BLOCK_V <= 16384:
         BLOCK_M = launch.rows(M, launch.share(4096, BLOCK_V))
         options = {
@@ -125,7 +125,7 @@ def _configure_cross_entropy_rows(M: int, V: int, width: int):
         }
         return _cross_entropy_rows_resident, triton.cdiv(M, BLOCK_M), options
     BLOCK_V = launch.power_of_2(V, 1, 128 * (16 // width))
-    STEPS = launch.power_of_2(triton.cdiv(V, BLOCK_V), 1, 8)
+    STEPS = 8
     options = {
         "BLOCK_V": BLOCK_V,
         "STEPS": STEPS,

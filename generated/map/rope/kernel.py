@@ -68,7 +68,7 @@ def _rope_rotate(
 
 def _configure_rope_rotate(B: int, H: int, T: int, D: int):
     """Kernel, grid and launch options of `rotate` for one shape."""
-    BLOCK_C = launch.power_of_2(D // 2, 1, 1024)
+    BLOCK_C = launch.bucket(D // 2, 64, 1024)
     BLOCK_T = launch.rows(T, launch.share(2048, BLOCK_C), B * H * triton.cdiv(D // 2, BLOCK_C))
     options = {
         "BLOCK_T": BLOCK_T,

@@ -114,7 +114,7 @@ def _add_rmsnorm_rows_streamed(
 
 def _configure_add_rmsnorm_rows(M: int, N: int, width: int):
     """Kernel, grid and launch options of `rows` for one shape."""
-    BLOCK_N = launch.power_of_2(N)
+    BLOCK_N = launch.power_of_2(N, 64)
     if BLOCK_N <= 16384:
         BLOCK_M = launch.rows(M, launch.share(4096, BLOCK_N))
         options = {
@@ -126,7 +126,7 @@ def _configure_add_rmsnorm_rows(M: int, N: int, width: int):
         }
         return _add_rmsnorm_rows_resident, triton.cdiv(M, BLOCK_M), options
     BLOCK_N = launch.power_of_2(N, 1, 256 * (16 // width))
-    STEPS = launch.power_of_2(triton.cdiv(N, BLOCK_N), 1, 8)
+    STEPS = 8
     options = {
         "BLOCK_N": BLOCK_N,
         "STEPS": STEPS,
