@@ -6,19 +6,22 @@ import argparse
 import os
 import sys
 
+from opspec.cli.quick import without_collector
 from opspec.diagnostics import Diagnostic, Failure, render_github, render_json, render_text
 from opspec.driver.files import Spec, find_specs
 
 
 def run(options: argparse.Namespace) -> int:
     """Check every spec: 2 if one is broken, else 1 if a budget does not hold; warnings are shown, no more."""
-    from opspec.frontend.loading import ordered
+    with without_collector():
+        from opspec.frontend.loading import ordered
 
     specs = find_specs(options.paths)
     found: list[Diagnostic] = []
     status, ops, budgets = 0, 0, 0
     for spec in specs:
-        verdict = check_spec(spec)
+        with without_collector():
+            verdict = check_spec(spec)
         found += verdict[0]
         status = max(status, verdict[1])
         ops += verdict[2]

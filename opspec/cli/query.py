@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import argparse
 
+from opspec.cli.quick import without_collector
 from opspec.driver.select import choose_op, dtypes, settings, split_target
 
 
 def run(options: argparse.Namespace) -> int:
     """Answer one question about one op."""
+    with without_collector():
+        return _run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
     from opspec.frontend import load
 
     target = split_target(options.spec)
