@@ -14,6 +14,7 @@ MODULES = (
     "opspec.frontend.faults.domains",
     "opspec.frontend.faults.values",
     "opspec.frontend.faults.grouping",
+    "opspec.frontend.faults.composition",
     "opspec.analysis.codes",
     "opspec.schedule.refuse",
     "opspec.cli.diff",
