@@ -230,6 +230,11 @@ class Expressions:
                 return x
         if value.implicit or value.to == F32:
             return f"{wrap(x, ATOM)}.to({TL[value.dtype.name]})", ATOM
+        if value.dtype.kind == "int" and value.x.dtype is F32:
+            if not whole(value.x):
+                x = self.call("round_even", x[0])
+            if value.mode == "wrap":
+                x = f"{wrap(x, ATOM)}.to(tl.int64)", ATOM
         f8 = isinstance(value.to, DType) and value.to.kind == "float" and value.to.bits == 8
         if isinstance(value.to, DType) and (value.mode == "sat" or (value.mode == "nonsat" and f8)):
             text = self.call(f"to_{value.to.name}_{value.mode}", x[0])
@@ -242,6 +247,22 @@ class Expressions:
     def storage(self, dtype: Storage) -> str:
         """A storage type as Triton text."""
         return self.element(dtype) if isinstance(dtype, DTypeParam) else TL[dtype.name]
+
+
+def whole(value: Value) -> bool:
+    """Whether an f32 value is known to be an integer, so that a cast to one need not round it."""
+    match value:
+        case Unary(op="round" | "floor" | "ceil"):
+            return True
+        case Unary(op="neg" | "abs", x=x):
+            return whole(x)
+        case Binary(op="min" | "max", a=a, b=b):
+            return whole(a) and whole(b)
+        case Literal(value=number):
+            return math.isinf(number) or float(number).is_integer()
+        case Cast(x=x):
+            return x.dtype.kind == "int"
+    return False
 
 
 def wrap(text: Text, at_least: int) -> str:

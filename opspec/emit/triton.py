@@ -379,6 +379,10 @@ class _Printer:
     ) -> str:
         """The address of an access: in place if short, else under a name of its own."""
         text = self.address(name, at, axes)
+        if not set(axes) <= set().union(*(self.x.int_axes(i) for i in at)):
+            # conditions depend on more dimensions than the address does
+            shape = ", ".join(self.blocks[a] for a in axes)
+            text = f"tl.broadcast_to({text}, ({shape}{',' if len(axes) == 1 else ''}))"
         if len(text) < short:
             return text
         name = f"{label.replace('.', '_')}_at"

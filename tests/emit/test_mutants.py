@@ -1,0 +1,55 @@
+"""A kernel with one mask, rescale or rounding less must not pass: each edit is made in the generated text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from checking import ask
+
+HERE = Path(__file__).parent
+
+ATTENTION = (HERE / "corpus" / "attention.op").read_text(encoding="utf-8")
+MATMUL = (HERE / "corpus" / "matmul_transposed.op").read_text(encoding="utf-8")
+SOFTMAX = """op softmax[M, N](x: f32[M, N]) -> y: f32[M, N] { kernel k { y[m, n] = softmax[n](x[m, n]) } }
+"""
+MONOIDS = (HERE / "corpus" / "monoids.op").read_text(encoding="utf-8")
+QUANTISE = (HERE / "corpus" / "quantise.op").read_text(encoding="utf-8")
+DECODE = (HERE / "corpus" / "decode_lengths.op").read_text(encoding="utf-8")
+GATHER = (HERE / "corpus" / "gather.op").read_text(encoding="utf-8")
+NORM = (HERE / "corpus" / "layer_norm.op").read_text(encoding="utf-8")
+
+MUTANTS = {
+    "a rescale of the running sum": (ATTENTION, "tiny", [(r"lse_sum \* scale", "lse_sum")]),
+    "a rescale of the product": (ATTENTION, "tiny", [(r"o_sum \* scale\[:, None\]", "o_sum")]),
+    "the causal mask": (ATTENTION, "tiny", [(r" & \(\(j \+ L\)\[None, :\] <= \(i \+ T\)\[:, None\]\)", "")]),
+    "the last key of the causal mask": (ATTENTION, "tiny", [(r"<= \(i \+ T\)\[:, None\]", "< (i + T)[:, None]")]),
+    "the last step of a stream": (ATTENTION, "tiny", [(r"range\(0, tl\.minimum\(T,", "range(0, tl.minimum(T - 1,")]),
+    "the guard of the identity": (ATTENTION, "tiny", [(r"tl\.where\(m_new == [^\n]*, 0\.0, m_new\)", "m_new")]),
+    "the guard of an empty row": (ATTENTION, "tiny", [(r"o = tl\.where\([^\n]*, (o_sum / [^\n]*), 0\.0\)", r"o = \1")]),
+    "what IEEE makes of a row of -inf": (ATTENTION, "tiny", [(r'float\("nan"\), (\w+)', r"\1, \1")]),
+    "the mask of a product's depth": (MATMUL, "tiny", [(r"\(k\[:, None\] < K\) & ", ""), (r" & \(k\[None, :\] < K\)", "")]),
+    "the mask of a store": (MATMUL, "tiny", [(r"mask_3 = [^\n]*", "mask_3 = n[:, None] < N")]),
+    "the identity of a product": (MONOIDS, "tiny", [(r"x, 1\.0\)", "x, 0.0)")]),
+    "the identity of a maximum": (MONOIDS, "tiny", [(r'other=float\("-inf"\)', "other=0.0")]),
+    "the mask of a minimum": (MONOIDS, "tiny", [(r'x, float\("inf"\)\)', "x, 0.0)")]),
+    "rounding to even": (QUANTISE, "shipped", [(r"round_even\(x / s\[:, None\]\)", "tl.floor(x / s[:, None] + 0.5)")]),
+    "a scale of the scores": (ATTENTION, "shipped", [(r"s_sum / tl\.sqrt\([^\n]*\)\n", "s_sum\n")]),
+    "the division by the normaliser": (SOFTMAX, "shipped", [(r"    y = (\w+) / [^\n]*", r"    y = \1")]),
+    "a stride": (MATMUL, "shipped", [(r"\* a_stride_K", "* 1")]),
+    "the coordinate of a gather": (GATHER, "shipped", [(r"id_2\.to\(INDEX\)\[:, None\] \*", "t[:, None] * 0 *")]),
+    "the count of a mean": (NORM, "shipped", [(r"tl\.cast\(N, tl\.float32\)", "tl.cast(N + 1, tl.float32)")]),
+    "a length": (DECODE, "tiny", [(r"(< |minimum\()len\w*", r"\g<1>T")]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_mutant_is_caught(name: str):
+    text, sizes, edits = MUTANTS[name]
+    right = ask(text, 6, sizes=sizes)
+    assert not any(v["faults"] for v in right["verdicts"])
+    wrong = ask(text, 6, sizes=sizes, edits=edits)
+    assert "broken" not in wrong, wrong["broken"]
+    faults = [f for v in wrong["verdicts"] for f in v["faults"]]
+    assert faults
+    assert any("differ" in f or "NaN" in f or "element" in f for f in faults), faults
