@@ -8,57 +8,24 @@ It shares nothing with the kernels' emitter.
 
 from __future__ import annotations
 
-from typing import assert_never
-
 from opspec.emit.host import host_int, tuple_text
 from opspec.emit.names import escape
-from opspec.ir.dtypes import F32, DType, DTypeParam, Storage, compute_dtype
-from opspec.ir.integers import Datum, Index, Int
+from opspec.emit.torch_expressions import LETTERS, TORCH, NoFormula, TorchExpressions
+from opspec.ir.dtypes import F32, DTypeParam, Storage, choices, compute_dtype
+from opspec.ir.integers import Int
 from opspec.ir.program import Define, Op, Tensor
 from opspec.ir.values import (
     Binary,
-    Cast,
-    Compare,
-    Extent,
     Literal,
     Read,
     Reduce,
-    Scalar,
     Scan,
-    Select,
     Unary,
     Value,
     free_indices,
     integers,
     walk,
 )
-
-TORCH = {
-    "f32": "torch.float32", "bf16": "torch.bfloat16", "f16": "torch.float16", "f8e4m3": "torch.float8_e4m3fn",
-    "f8e5m2": "torch.float8_e5m2", "i8": "torch.int8", "i32": "torch.int32", "i64": "torch.int64", "bool": "torch.bool",
-}  # fmt: skip
-UNARY = {
-    "exp",
-    "log",
-    "sqrt",
-    "rsqrt",
-    "sin",
-    "cos",
-    "tanh",
-    "erf",
-    "abs",
-    "round",
-    "floor",
-    "ceil",
-    "reciprocal",
-}
-SIGN = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "and": "&", "or": "|"}
-RELATION = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
-
-
-class NoFormula(Exception):
-    """The spec has a construct that plain torch has no line for; the message names it."""
 
 
 def formula(op: Op) -> tuple[str, ...]:
@@ -72,7 +39,7 @@ def parameters(op: Op) -> list[str]:
     return [escape(p) for p in op.parameters if p not in outs]
 
 
-class _Formula:
+class _Formula(TorchExpressions):
     def __init__(self, op: Op) -> None:
         self.op = op
         self.names = {
@@ -84,13 +51,22 @@ class _Formula:
         self.defines = {d.name: d for d in op.defines}
         self.raw = self._raw()
         self.floats: set[str] = set()
+        self.guards = 0
+        self.kept: dict[str, str] = {}
+        self.kernel = {d.name: k.name for k in op.boundaries[0].kernels for d in k.body}
 
     def lines(self) -> tuple[str, ...]:
         self._dims()
         for tensor in self.op.tensors:
-            if tensor.role != "out" and compute_dtype(tensor.dtype) is F32 and tensor.name not in self.raw:
-                name = self.names[tensor.name]
+            if tensor.role == "out" or tensor.name in self.raw:
+                continue
+            name, kind = self.names[tensor.name], compute_dtype(tensor.dtype)
+            if any(d.bits < 8 for d in choices(tensor.dtype)):
+                raise NoFormula("a packed type")
+            if kind is F32:
                 self.body.append(f"{name} = {name}.to(real)")
+            elif kind != tensor.dtype or kind.kind == "bool":
+                self.body.append(f"{name} = {name}.to({TORCH[kind.name]})")
         partial: dict[str, list[Define]] = {}
         for define in self.op.defines:
             self._define(define)
@@ -152,7 +128,9 @@ class _Formula:
         if not isinstance(a, Read) or not isinstance(b, Read) or a.otherwise or b.otherwise:
             return None
         left, right = self.op.tensor(a.name), self.op.tensor(b.name)
-        if left is None or right is None or left.dtype != right.dtype:
+        if left is None or right is None or left.dtype != right.dtype or compute_dtype(left.dtype) is not F32:
+            return None
+        if left.role == "out" or right.role == "out":
             return None
         indices = [[i.index for i in r.indices] for r in (a, b)]
         if any(None in own or len(set(own)) < len(own) for own in indices):
@@ -182,6 +160,29 @@ class _Formula:
             text = self._expr(value, axes, define)[0]
         self.body.append(f"{name} = {text}")
         self.var[define.name] = (name, axes)
+        stored = self._stored_as(define)
+        if stored is not None:
+            # another kernel reads it back as it was stored
+            kept = self._fresh(f"{define.name}.stored")
+            self.body.append(f"{kept} = {name}.to({stored}).to(real)")
+            self.kept[define.name] = kept
+
+    def _stored_as(self, define: Define) -> str | None:
+        """The torch dtype that a value is rounded to where it crosses to another kernel; None if it isn't."""
+        crossing = any(
+            isinstance(n, Read) and n.name == define.name and self.kernel[d.name] != self.kernel[define.name]
+            for d in self.op.defines
+            for n in walk(d.value)
+        )
+        dtype: Storage = define.storage or F32
+        if define.output is not None:
+            dtype = self._written(define).dtype
+        if not crossing or dtype == F32 or compute_dtype(dtype) is not F32:
+            return None
+        if isinstance(dtype, DTypeParam):
+            source = next((t for t in self.op.tensors if t.role != "out" and t.dtype == dtype), None)
+            return None if source is None else f"{self.names[source.name]}_dtype"
+        return TORCH[dtype.name]
 
     def _fresh(self, base: str) -> str:
         parts = [p for p in base.split(".") if not p.isdigit()]
@@ -337,9 +338,6 @@ class _Formula:
         text = f"{self._bound(start)} : {self._bound(stop)}"
         return text if step == 1 else f"{text} : {step}"
 
-    def _bound(self, value: Int) -> str:
-        return "" if value.constant == 0 else host_int(value, self.names)
-
     def _written(self, define: Define) -> Tensor:
         assert define.output is not None
         tensor = self.op.tensor(define.output.tensor)
@@ -362,187 +360,6 @@ class _Formula:
             )
         return TORCH[tensor.dtype.name]
 
-    # expressions ------------------------------------------------------------------
-    def _expr(self, value: Value, axes: tuple[str, ...], define: Define) -> tuple[str, int]:
-        match value:
-            case Literal(value=v):
-                text = repr(v)
-                return (
-                    (f'float("{text}")', 9)
-                    if text in ("inf", "-inf", "nan")
-                    else (text, 9 if not text.startswith("-") else 6)
-                )
-            case Extent(value=v):
-                return self._int(v, axes), 4
-            case Scalar(name=name):
-                return self.names[name], 9
-            case Read():
-                return self._read(value, axes, define), 9
-            case Unary(op="neg", x=x):
-                return f"-{_wrap(self._expr(x, axes, define), 6)}", 6
-            case Unary(op="not", x=x):
-                return f"~{_wrap(self._expr(x, axes, define), 6)}", 6
-            case Unary(op=op, x=x):
-                return f"torch.{op}({self._tensor(x, axes, define)})", 9
-            case Binary(op=("min" | "max") as op, a=a, b=b):
-                texts = [self._tensor(v, axes, define) for v in (a, b)]
-                return f"torch.{op}imum({', '.join(texts)})", 9
-            case Binary(op=op, a=a, b=b):
-                p = 5 if op in ("mul", "div", "floordiv", "mod") else 4 if op in ("add", "sub") else 2
-                left, right = self._expr(a, axes, define), self._expr(b, axes, define)
-                return f"{_wrap(left, p)} {SIGN[op]} {_wrap(right, p + 1)}", p
-            case Compare(op=op, a=a, b=b):
-                left, right = self._expr(a, axes, define), self._expr(b, axes, define)
-                return f"({_wrap(left, 4)} {RELATION[op]} {_wrap(right, 4)})", 9
-            case Select(condition=c, a=a, b=b):
-                texts = [self._expr(v, axes, define)[0] for v in (c, a, b)]
-                return f"torch.where({', '.join(texts)})", 9
-            case Cast(to=to, implicit=implicit, x=x):
-                return self._cast(to, implicit, x, axes, define)
-            case Reduce() | Scan():
-                raise AssertionError("reductions stand at the root of a statement")
-            case _:
-                assert_never(value)
-
-    def _cast(
-        self, to: Storage, implicit: bool, x: Value, axes: tuple[str, ...], define: Define
-    ) -> tuple[str, int]:
-        inner = self._expr(x, axes, define)
-        if isinstance(x, Extent | Literal | Scalar):
-            return inner
-        if implicit:
-            return f"{_wrap(inner, 9)}.to(real)", 9
-        if isinstance(to, DType) and to.kind == "float":
-            return f"{_wrap(inner, 9)}.to({TORCH[to.name]}).to(real)", 9
-        raise NoFormula("a cast to a quantised or generic type")
-
-    def _tensor(self, value: Value, axes: tuple[str, ...], define: Define) -> str:
-        text = self._expr(value, axes, define)[0]
-        scalar = all(
-            isinstance(n, Literal | Extent | Scalar | Cast | Unary | Binary) for n in walk(value)
-        ) and not any(i.free_indices() for n in walk(value) for i in integers(n))
-        return f"torch.as_tensor({text}, dtype=real, device=device)" if scalar else text
-
-    def _read(self, read: Read, axes: tuple[str, ...], define: Define) -> str:
-        if read.otherwise is not None:
-            return self._read_or_else(read, axes, define)
-        if read.name in self.var:
-            name, own = self.var[read.name]
-            full = self.defines[read.name].indices
-            at = dict(zip(full, read.indices, strict=True))
-            return self._place(name, [at[o] for o in own], axes, None)
-        tensor = self.op.tensor(read.name)
-        if tensor is None:
-            raise NoFormula(f"`{read.name}`")
-        name = self.names[read.name]
-        if read.name in self.raw:
-            name = f"{name}.to(real)"
-        return self._place(name, list(read.indices), axes, (tensor, define))
-
-    def _read_or_else(self, read: Read, axes: tuple[str, ...], define: Define) -> str:
-        """A read that may lie outside: clamped, and replaced where it does."""
-        tensor = self.op.tensor(read.name)
-        if tensor is None or read.otherwise is None:
-            raise NoFormula("a value read with `else`")
-        places, tests = [], []
-        for i, extent in zip(read.indices, tensor.extents, strict=True):
-            at, end = self._int(i, axes), host_int(extent, self.names, tight=True)
-            if not i.free_indices() and not i.tensors():
-                at = f"torch.as_tensor({at}, device=device)"
-            if i.index is None or self._upper(define, i.index) != extent:
-                tests.append(f"({at} >= 0) & ({at} < {end})")
-                at = f"{at}.clamp(0, {end} - 1)"
-            places.append(at)
-        text = f"{self.names[read.name]}[{', '.join(places)}]"
-        other = self._expr(read.otherwise, axes, define)[0]
-        return f"torch.where({' & '.join(tests)}, {text}, {other})" if tests else text
-
-    def _place(
-        self, name: str, at: list[Int], axes: tuple[str, ...], access: tuple[Tensor, Define] | None
-    ) -> str:
-        """Index ``name`` so that it broadcasts over ``axes``."""
-        slices, own = [], []
-        simple = True
-        for k, i in enumerate(at):
-            free = i.free_indices()
-            split = i.affine(free) if len(free) == 1 and not i.tensors() else None
-            index = next(iter(free)) if len(free) == 1 else None
-            if split is None or index is None or index in own or split[0].get(index, Int(())).constant != 1:
-                simple = False
-                break
-            own.append(index)
-            extent = access[0].extents[k] if access else None
-            upper = self._upper(access[1], index) if access else None
-            if access is None or (i.index is not None and upper == extent):
-                slices.append(":")
-            else:
-                start, stop = split[1], split[1] + (upper or Int(()))
-                slices.append(f"{self._bound(start)} : {self._bound(stop)}".strip())
-        if not simple:
-            parts = [self._int(i, axes) for i in at]
-            return f"{name}[{', '.join(parts)}]"
-        text = name if all(s == ":" for s in slices) else f"{name}[{', '.join(slices)}]"
-        wanted = [a for a in axes if a in own]
-        if wanted != own:
-            text = f"{text}.permute({', '.join(str(own.index(a)) for a in wanted)})"
-        pattern = [":" if a in own else "None" for a in axes]
-        while pattern and pattern[0] == "None":
-            pattern.pop(0)
-        if "None" in pattern:
-            text = f"{text}[{', '.join(pattern)}]"
-        return text
-
-    def _upper(self, define: Define, index: str) -> Int | None:
-        bound = define.value.ranges if isinstance(define.value, Reduce) else ()
-        return next((r.upper for r in (*define.ranges, *bound) if r.index == index), None)
-
-    def _int(self, value: Int, axes: tuple[str, ...]) -> str:
-        """An integer expression; indices become broadcast aranges."""
-        if not value.free_indices() and not value.tensors():
-            return host_int(value, self.names)
-        mapping = self.names
-        pieces = []
-        for monomial, c in value.terms:
-            factors = [] if abs(c) == 1 and monomial else [str(abs(c))]
-            for atom, power in monomial:
-                factors += [self._atom(atom, axes, mapping)] * power
-            pieces.append((c < 0, " * ".join(factors)))
-        text = ""
-        for k, (minus, piece) in enumerate(pieces):
-            text += (f"-{piece}" if minus else piece) if k == 0 else f" {'-' if minus else '+'} {piece}"
-        return f"({text})" if len(pieces) > 1 else text
-
-    def _atom(self, atom: object, axes: tuple[str, ...], mapping: dict[str, str]) -> str:
-        from opspec.ir.integers import Dim, FloorDiv, Mod
-
-        match atom:
-            case Index(name):
-                return self._arange(name, axes)
-            case Datum(tensor, indices):
-                return self._place(mapping[tensor], list(indices), axes, None)
-            case FloorDiv(num, den):
-                return f"({self._int(num, axes)} // {self._int(den, axes)})"
-            case Mod(num, den):
-                return f"({self._int(num, axes)} % {self._int(den, axes)})"
-            case Dim(name):
-                return mapping[name]
-        raise NoFormula("min or max of indices")
-
-    def _arange(self, index: str, axes: tuple[str, ...]) -> str:
-        upper = None
-        for define in self.op.defines:
-            upper = upper or self._upper(define, index)
-        if upper is None:
-            raise NoFormula(f"index {index}")
-        text = f"torch.arange({host_int(upper, self.names)}, device=device)"
-        pattern = [":" if a == index else "None" for a in axes]
-        while pattern and pattern[0] == "None":
-            pattern.pop(0)
-        return f"{text}[{', '.join(pattern)}]" if len(pattern) > 1 else text
-
-    def _condition(self, constraint: Int, axes: tuple[str, ...]) -> str:
-        return f"({self._int(constraint, axes)} >= 0)"
-
 
 def _is_identity(value: Reduce) -> bool:
     """Whether the value declared for an empty domain is the monoid's own identity."""
@@ -551,10 +368,6 @@ def _is_identity(value: Reduce) -> bool:
         empty, sign = empty.x, -1.0
     identity = {"max": float("-inf"), "min": float("inf")}.get(value.monoid)
     return isinstance(empty, Literal) and sign * empty.value == identity
-
-
-def _wrap(text: tuple[str, int], at_least: int) -> str:
-    return text[0] if text[1] >= at_least else f"({text[0]})"
 
 
 def dtype_lines(op: Op, lines: tuple[str, ...]) -> tuple[str, ...]:

@@ -26,7 +26,9 @@ def reference(x, label, ignore):
     lse_m = torch.amax(x, dim=1)
     lse_sum = torch.sum(torch.exp(x - lse_m[:, None]), dim=1)
     lse_2 = lse_m + torch.log(lse_sum)
-    loss_2 = torch.where((label == ignore), 0.0, lse_2 - x[torch.arange(M, device=device), label])
+    loss_2 = torch.where(
+        (label == ignore), 0.0, lse_2 - x[torch.arange(M, device=device), (label).clamp(0, V - 1)]
+    )
     return loss_2.to(real), lse_2.to(real)
 
 
