@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
 from functools import lru_cache
 from math import gcd
 
@@ -46,9 +47,13 @@ def _short(expr: sympy.Expr) -> sympy.Expr:
     return min(forms, key=lambda f: (f.count_ops(), str(f)))
 
 
-def evaluate(expr: sympy.Expr, env: Mapping[str, int]) -> sympy.Expr:
-    """The form with symbols replaced by integers; a number if all of them are given."""
-    names = {s: sympy.Integer(env[s.name]) for s in expr.free_symbols if s.name in env}
+def evaluate(expr: sympy.Expr, env: Mapping[str, int | Fraction]) -> sympy.Expr:
+    """The form with symbols replaced by integers (moments: by fractions); a number if all are given."""
+    names = {
+        s: sympy.Rational(v.numerator, v.denominator)
+        for s in expr.free_symbols
+        if (v := env.get(s.name)) is not None
+    }
     return expr.xreplace(names) if names else expr
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from opspec.analysis.codes import BAD_MACHINE
 from opspec.diagnostics import Diagnostic, Failure
+from opspec.ir.program import Module
 from opspec.resources import machines
 from opspec.source import Source, Span
 
@@ -96,6 +97,44 @@ def load(name_or_path: str) -> Machine:
         )
     label = f"{name_or_path}.toml" if path == shipped else str(path)
     return parse(Source.normalised(label, path.read_text(encoding="utf-8")))
+
+
+def machine_of(module: Module, name: str) -> Machine:
+    """A machine that the spec states, or else one that ships or a file.
+
+    Raises: Failure if there is none of that name, or it is not usable.
+    """
+    block = next((b for b in module.machines if b.name == name), None)
+    if block is None:
+        return load(name)
+    base = machine_of(module, block.like)
+    values = {v.key: float(v.value) for v in block.values}
+    sources = {**base.sources, **{v.key: v.source for v in block.values}}
+    clock = values.get("clock.boost", base.clock)
+    sms = int(values.get("sm.count", base.sms))
+    per_clock = values.get("sfu.per_clock_sm", base.sfu / base.clock / base.sms)
+    peaks = {k.partition(".")[2]: v for k, v in values.items() if k.startswith("tensor.")}
+    return Machine(
+        name=block.name,
+        title=block.doc.partition("\n")[0] or f"{base.title}, with {', '.join(values)} of its own",
+        target=base.target,
+        clock=clock,
+        tensor={**base.tensor, **peaks},
+        vector=values.get("vector.f32", base.vector),
+        sfu=per_clock * clock * sms,
+        bandwidth=values.get("memory.bandwidth", base.bandwidth),
+        memory=values.get("memory.size", base.memory),
+        l2_size=int(values.get("l2.size", base.l2_size)),
+        l2_bandwidth=values.get("l2.bandwidth", base.l2_bandwidth),
+        sms=sms,
+        shared=int(values.get("sm.shared", base.shared)),
+        shared_block=int(values.get("sm.shared_block", base.shared_block)),
+        registers=int(values.get("sm.registers", base.registers)),
+        threads=int(values.get("sm.threads", base.threads)),
+        launch=values.get("launch.plain", base.launch),
+        launch_graph=values.get("launch.graph", base.launch_graph),
+        sources=sources,
+    )
 
 
 def parse(source: Source) -> Machine:

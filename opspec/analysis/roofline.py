@@ -91,7 +91,7 @@ def total_time(blocks: tuple[BlockTime, ...]) -> sympy.Expr:
     return sympy.Add(*(b.time for b in blocks))
 
 
-def bound_of(blocks: tuple[BlockTime, ...], env: Mapping[str, int]) -> Resource | None:
+def bound_of(blocks: tuple[BlockTime, ...], env: Mapping[str, int | Fraction]) -> Resource | None:
     """The resource that takes the most time: each block counts for its longest one, and all launches
     for ``launch``. None while dims are open."""
     shares: dict[Resource, sympy.Expr] = {}

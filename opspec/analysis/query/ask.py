@@ -13,7 +13,7 @@ from opspec.analysis.costs import cost
 from opspec.analysis.costs.flops import merged
 from opspec.analysis.export import number
 from opspec.analysis.forms import evaluate, tidy, unbound
-from opspec.analysis.machine import Machine, load
+from opspec.analysis.machine import Machine, machine_of
 from opspec.analysis.query.answer import Answer, Why, python_form
 from opspec.analysis.query.context import Context, refuse, unknown, written
 from opspec.analysis.query.evaluate import Evaluator
@@ -22,6 +22,8 @@ from opspec.analysis.query.quantity import NONE, Quantity, Unit
 from opspec.ir.dtypes import DTYPES, DType, choices
 from opspec.ir.program import Module, Op, Workload
 from opspec.source import Span
+
+Number = int | Fraction
 
 
 def query(
@@ -57,11 +59,12 @@ def query(
         op=op,
         costs=costs,
         boundary=boundary,
-        machine=load(machine) if isinstance(machine, str) else machine,
+        machine=machine_of(module, machine) if isinstance(machine, str) else machine,
         traffic=traffic or {},
+        find=lambda name: machine_of(module, name),
     )
     _check_settings(settings, context)
-    cases = chosen.cases if chosen else ((1.0, ()),)
+    cases = _cases(chosen)
     form, quantity, value = _over_cases(asked, context, cases, settings)
     unit = "resource" if quantity.word and _is_bound(asked) else str(quantity.unit)
     return Answer(
@@ -105,6 +108,13 @@ def _dtypes(
     return stated, tuple(notes)
 
 
+def _cases(workload: Workload | None) -> tuple[tuple[float, tuple[tuple[str, Number], ...]], ...]:
+    """The shapes of a workload; what it says of lengths joins them as moments such as ``sum(len)``."""
+    if workload is None:
+        return ((1.0, ()),)
+    return tuple((weight, (*dims, *workload.moments(dims).items())) for weight, dims in workload.cases)
+
+
 def _check_settings(settings: Mapping[str, int], context: Context) -> None:
     moments: set[str] = set()
     for t in context.costs.flops:
@@ -123,7 +133,9 @@ def _check_settings(settings: Mapping[str, int], context: Context) -> None:
             )
 
 
-def _env(context: Context, dims: tuple[tuple[str, int], ...], settings: Mapping[str, int]) -> dict[str, int]:
+def _env(
+    context: Context, dims: tuple[tuple[str, Number], ...], settings: Mapping[str, int]
+) -> dict[str, Number]:
     """Numbers of dims; a derived dim that is set changes the dim that it is made of."""
     env = {**dict(dims), **{k: v for k, v in settings.items() if k not in context.costs.derived}}
     for name, value in settings.items():
@@ -150,7 +162,7 @@ def _env(context: Context, dims: tuple[tuple[str, int], ...], settings: Mapping[
 def _over_cases(
     asked: Asked,
     context: Context,
-    cases: tuple[tuple[float, tuple[tuple[str, int], ...]], ...],
+    cases: tuple[tuple[float, tuple[tuple[str, Number], ...]], ...],
     settings: Mapping[str, int],
 ) -> tuple[Quantity, Quantity, int | float | None]:
     """(closed form, answer, number) over the shapes of a workload.
@@ -181,7 +193,7 @@ def _over_cases(
 class _Mean(Evaluator):
     """Evaluates with each name standing for its weighted mean over several shapes."""
 
-    envs: tuple[dict[str, int], ...] = ()
+    envs: tuple[dict[str, Number], ...] = ()
     weights: tuple[sympy.Rational, ...] = ()
 
     def _name(self, asked: Name) -> Quantity:
@@ -231,7 +243,7 @@ def _is_bound(asked: Asked) -> bool:
 def _why(
     asked: Asked,
     context: Context,
-    cases: tuple[tuple[float, tuple[tuple[str, int], ...]], ...],
+    cases: tuple[tuple[float, tuple[tuple[str, Number], ...]], ...],
     settings: Mapping[str, int],
 ) -> tuple[Why, ...]:
     """The terms of every cost that the question names: operations by statement, bytes by block and tensor."""

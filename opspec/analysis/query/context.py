@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import sympy
@@ -10,7 +10,7 @@ import sympy
 from opspec.analysis.codes import NO_ANSWER, UNKNOWN_NAME
 from opspec.analysis.costs import OpCost
 from opspec.analysis.lattice.symbols import symbol
-from opspec.analysis.machine import Machine
+from opspec.analysis.machine import Machine, load
 from opspec.diagnostics import Code, Diagnostic, Failure
 from opspec.ir.program import Op
 from opspec.source import Source, Span
@@ -18,13 +18,15 @@ from opspec.source import Source, Span
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """Everything that a name may refer to. ``traffic``: bytes by block from a schedule, if there is one."""
+    """Everything that a name may refer to. ``traffic``: bytes by block from a schedule, if there is one.
+    ``find``: a machine by name; a spec may state some of its own."""
 
     op: Op
     costs: OpCost
     boundary: str = ""
     machine: Machine | None = None
     traffic: Mapping[str, sympy.Expr] = field(default_factory=dict)
+    find: Callable[[str], Machine] = load
 
     def dims(self) -> dict[str, sympy.Expr]:
         """Dims and derived dims as expressions of dims."""

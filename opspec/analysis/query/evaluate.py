@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import assert_never
 
 import sympy
@@ -11,7 +12,6 @@ import sympy
 from opspec.analysis.codes import BAD_QUERY, BAD_UNITS, NO_ANSWER
 from opspec.analysis.forms import evaluate, tidy, unbound
 from opspec.analysis.lattice.symbols import largest, smallest, symbol
-from opspec.analysis.machine import load
 from opspec.analysis.query.context import Context, needs_machine, refuse, unknown
 from opspec.analysis.query.names import resources, value_of
 from opspec.analysis.query.parse import Asked, At, Call, Close, Name, Number, On, Operation, Tends
@@ -29,7 +29,7 @@ class Evaluator:
     """Evaluates trees about one context, with some dims set to numbers."""
 
     context: Context
-    env: Mapping[str, int]
+    env: Mapping[str, int | Fraction]
 
     def value(self, asked: Asked) -> Quantity:
         """The value with the dims that are set filled in."""
@@ -39,7 +39,7 @@ class Evaluator:
         """Numbers for the dims that are set; derived dims that became variables included."""
         return replace(q, value=evaluate(q.value, self.full_env()))
 
-    def full_env(self) -> dict[str, int]:
+    def full_env(self) -> dict[str, int | Fraction]:
         """Values of dims and of derived dims that follow from them."""
         found = dict(self.env)
         for name, form in self.context.costs.derived.items():
@@ -64,7 +64,9 @@ class Evaluator:
             case Close(a, b, percent, span):
                 return self._close(self.value(a), self.value(b), self.value(percent), span)
             case On(x, machine, _):
-                return replace(self, context=replace(self.context, machine=load(machine))).form(x)
+                return replace(self, context=replace(self.context, machine=self.context.find(machine))).form(
+                    x
+                )
             case At():
                 return self._at(asked)
             case Call():
