@@ -116,11 +116,11 @@ def _moves(changed: Sequence[str], before: dict[str, str], after: dict[str, str]
 def _run(tasks: Sequence[Task], jobs: int | None) -> list[SpecReview]:
     if not tasks:
         return []
-    import opspec.analysis.review.compare  # noqa: F401 - loaded before the fork, once for all processes
-    import opspec.frontend.loading  # noqa: F401
-
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
+
+    import opspec.analysis.review.compare
+    import opspec.frontend.loading  # noqa: F401
 
     count = jobs or len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else [0])
     if count < 2 or len(tasks) < _WORTH_PROCESSES or "fork" not in multiprocessing.get_all_start_methods():

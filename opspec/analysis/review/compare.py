@@ -169,7 +169,7 @@ def _changed_forms(
             a, b = a or sympy.Integer(0), b or sympy.Integer(0)
         if same(a, b):
             continue
-        dims = [d for d in dict.fromkeys([*new.symbols, *(renamed.get(d, d) for d in old.symbols)])]
+        dims = list(dict.fromkeys([*new.symbols, *(renamed.get(d, d) for d in old.symbols)]))
         powers = ((d, growth(a, d, around), growth(b, d, around)) for d in dims)
         changed.append(
             FormChange(

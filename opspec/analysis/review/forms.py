@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from math import log2
+from math import lcm, log2
 
 import sympy
 
@@ -69,39 +69,59 @@ def crossing(
 ) -> Callable[[Fraction], str]:
     """In words, for a ridge in FLOP/B: from which value of a dim on ``flops / size`` is on its other side."""
     rest = {k: v for k, v in env.items() if k != dim}
-    above, below = _along(evaluate(flops, rest), dim), _along(evaluate(size, rest), dim)
+    over = _over(evaluate(flops, rest), evaluate(size, rest), symbol(dim))
 
     def at(ridge: Fraction) -> str:
-        def over(n: int) -> bool:
-            return above(n) >= ridge * below(n)
-
-        start, low, high = over(1), 1, 2
-        while high <= _LAST and over(high) == start:
+        side = over(ridge)
+        start, low, high = side(1), 1, 2
+        while high <= _LAST and side(high) == start:
             low, high = high, 2 * high
         if high > _LAST:
             return "always compute-bound" if start else "never compute-bound"
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (middle, high) if over(middle) == start else (low, middle)
+            low, high = (middle, high) if side(middle) == start else (low, middle)
         return f"{'memory' if start else 'compute'}-bound from {high}"
 
     return at
 
 
-def _along(form: sympy.Expr, dim: str) -> Callable[[int], Fraction]:
-    """A count of one dim as a function: by its coefficients where it is a polynomial."""
-    x = symbol(dim)
-    if form.is_polynomial(x) and not form.has(sympy.floor, sympy.ceiling, sympy.Max, sympy.Min):
-        numbers = [_fraction(c) or Fraction(0) for c in sympy.Poly(form, x).all_coeffs()]
+def _over(
+    flops: sympy.Expr, size: sympy.Expr, x: sympy.Symbol
+) -> Callable[[Fraction], Callable[[int], bool]]:
+    """Whether ``flops >= ridge * size``, as a function of x; by whole coefficients where both are polynomials."""
+    one, two = _coefficients(flops, x), _coefficients(size, x)
+    if one is None or two is None:
+        return lambda ridge: lambda n: _value(flops, x, n) >= ridge * _value(size, x, n)
+    length = max(len(one), len(two))
+    above, below = ([Fraction(0)] * (length - len(c)) + c for c in (one, two))
 
-        def polynomial(n: int) -> Fraction:
-            total = Fraction(0)
-            for c in numbers:
+    def side(ridge: Fraction) -> Callable[[int], bool]:
+        parts = [a - ridge * b for a, b in zip(above, below, strict=True)]
+        common = lcm(*(p.denominator for p in parts))
+        whole = [int(p * common) for p in parts]
+
+        def positive(n: int) -> bool:
+            total = 0
+            for c in whole:
                 total = total * n + c
-            return total
+            return total >= 0
 
-        return polynomial
-    return lambda n: _fraction(form.xreplace({x: sympy.Integer(n)})) or Fraction(0)
+        return positive
+
+    return side
+
+
+def _coefficients(form: sympy.Expr, x: sympy.Symbol) -> list[Fraction] | None:
+    """The coefficients of a polynomial of one variable, highest first; None for any other form."""
+    if form.has(sympy.floor, sympy.ceiling, sympy.Max, sympy.Min) or not form.is_polynomial(x):
+        return None
+    found = [_fraction(c) for c in sympy.Poly(form, x).all_coeffs()]
+    return None if None in found else [c for c in found if c is not None]
+
+
+def _value(form: sympy.Expr, x: sympy.Symbol, n: int) -> Fraction:
+    return _fraction(form.xreplace({x: sympy.Integer(n)})) or Fraction(0)
 
 
 def _fraction(value: sympy.Expr) -> Fraction | None:

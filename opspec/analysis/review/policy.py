@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from typing import get_args
 from typing import Literal as L
+from typing import get_args
 
 from opspec.analysis.review.model import Review
 
