@@ -91,10 +91,10 @@ PHASES = {
 
 def reference() -> str:
     """All pages as one Markdown document."""
+    head = "Every message of `opspec` carries a code. `opspec explain OP204` prints the page of one code; this file is"
     parts = [
         "# Diagnostics\n",
-        "Every message of `opspec` carries a code. `opspec explain OP204` prints the page of one code; this file "
-        "is\nmade of the same pages (`python -m tests.docs.update` writes it).\n",
+        head + "\nmade of the same pages (`python -m tests.docs.update` writes it).\n",
     ]
     phase = ""
     for code in all_codes().values():
