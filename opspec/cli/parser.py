@@ -89,6 +89,20 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("--boundary", default="", metavar="NAME")
     p.add_argument("--target", default="sm_90")
 
+    p = _command(commands, "pipeline", "the end-to-end time of a pipeline and where a variant's gain went")
+    p.add_argument("spec", metavar="SPEC[:NAME]")
+    p.add_argument("--variant", metavar="V", help="one variant (all of them)")
+    p.add_argument("--machine", metavar="NAME", help="a machine's name, or a TOML file, for every stage")
+    p.add_argument("--results", action="append", default=[], metavar="FILE", help="measured times of an op")
+    p.add_argument("--format", choices=("text", "json", "markdown"), default="text")
+
+    p = _command(commands, "gate", "whether the evidence for a variant lets it out")
+    p.add_argument("spec", metavar="SPEC[:NAME]")
+    p.add_argument("evidence", metavar="RESULT.json", help="what was measured, by the schema opspec.evidence/1")
+    p.add_argument("--machine", metavar="NAME", help="a machine's name, or a TOML file, for every stage")
+    p.add_argument("--results", action="append", default=[], metavar="FILE", help="measured times of an op")
+    p.add_argument("--format", choices=("text", "json", "markdown"), default="text")
+
     p = _command(commands, "machine", "machine profiles")
     p.add_argument("action", choices=("list", "show"))
     p.add_argument("name", nargs="?")

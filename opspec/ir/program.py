@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from hashlib import sha256
 from typing import Literal as L
 
 from opspec.ir.composition import Evidence, Ledger, MachineBlock, Pipeline, Variant
@@ -238,6 +239,15 @@ class Module:
     machines: tuple[MachineBlock, ...] = ()
     ledgers: tuple[Ledger, ...] = ()
     linked: tuple[tuple[Op, tuple[Workload, ...]], ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over every source that the module was made from."""
+        found = sha256()
+        for source in self.files:
+            found.update(source.text.encode("utf-8", "surrogatepass"))
+            found.update(b"\0")
+        return found.hexdigest()
 
     def op(self, name: str) -> Op | None:
         """The op of that name, or None."""
