@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opspec.diagnostics import Diagnostic, Failure
 from opspec.driver.select import Target, choose_ops, split_target
 from opspec.driver.targets import target as target_of
 from opspec.ir.program import Boundary, Module, Op
@@ -33,7 +34,16 @@ def run(options: argparse.Namespace) -> int:
         return 0
     module = load(target.spec.path)
     chosen = [(op, stages.boundary_of(op, options.boundary)) for op in _ops(module, target, options.boundary)]
-    print("\n\n".join(_explained(module, target, chosen, options)).rstrip())
+    refused: list[Diagnostic] = []
+    for k, (op, boundary) in enumerate(chosen):
+        try:
+            text = _explained(stages.only(module, op), target, op, boundary, options)
+        except Failure as failure:
+            refused += failure.diagnostics
+        else:
+            print("\n" * (k > 0) + text.rstrip())
+    if refused:
+        raise Failure(*refused)
     return 0
 
 
@@ -45,31 +55,29 @@ def _ops(module: Module, target: Target, boundary: str) -> tuple[Op, ...]:
 
 
 def _explained(
-    module: Module, target: Target, chosen: list[tuple[Op, Boundary]], options: argparse.Namespace
-) -> list[str]:
+    module: Module, target: Target, op: Op, boundary: Boundary, options: argparse.Namespace
+) -> str:
     from opspec.driver import stages
 
     if options.stage == "ir":
         from opspec.ir.show import show_op
 
-        return [show_op(op, b.name).rstrip() for op, b in chosen]
+        return show_op(op, boundary.name)
     launches, kernel = stages.launches_of(module, target.spec)
-    if options.stage == "kernel":
-        return [kernel]
-    parts = []
-    for op, boundary in chosen:
+    found = launches.get((op.name, boundary.name))
+    if found is None:
         name = f"{op.name}__{boundary.name}" if boundary.name else op.name
-        found = launches.get((op.name, boundary.name))
-        if found is None:
-            parts.append(f"{name}: marked `analysis`, so it has costs and no kernels")
-        elif options.stage == "tile":
-            parts.append(stages.tile_text(found))
-        elif options.stage in ("ptx", "sass"):
+        return f"{name}: marked `analysis`, so it has costs and no kernels"
+    match options.stage:
+        case "kernel":
+            return kernel
+        case "tile":
+            return stages.tile_text(found)
+        case "ptx" | "sass":
             compiled = stages.compiled_of(module, op, found, kernel, target_of(options.target))
-            parts.append(stages.assembly(compiled, options.stage))
-        else:
-            parts.append(_summary(module, target, op, boundary, found, kernel, options.target))
-    return parts
+            return stages.assembly(compiled, options.stage)
+        case _:
+            return _summary(module, target, op, boundary, found, kernel, options.target)
 
 
 def _summary(

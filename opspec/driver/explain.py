@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from textwrap import wrap
 
 from opspec.emit.launcher import KernelLaunch
+from opspec.ir.integers import FloorDiv, Int
 from opspec.ir.program import Boundary, Kernel
 from opspec.schedule.plan import Plan, Variant
 from opspec.schedule.tile import Fetch, Loop, Statement, TileProgram
@@ -24,9 +25,10 @@ def explain_kernel(boundary: Boundary, kernel: Kernel, launch: KernelLaunch) -> 
     lines += ["", *_roles(plan), ""]
     lines += _list("rewrites", [f"{a.statement}: {a.text} ({a.rule})" for a in plan.rewrites])
     lines += _list("online laws", _notes(plan))
-    for variant in plan.variants:
+    for variant, text in zip(plan.variants, launch.texts, strict=True):
         lines += _list(f"{label(plan, variant)} variant", _walks(variant.program))
-        lines += _list("  traffic beyond the compulsory bytes", _traffic(variant), indent="    ")
+        traffic = _traffic(variant.program, text.blocks)
+        lines += _list("  traffic beyond the compulsory bytes", traffic, indent="    ")
     return lines
 
 
@@ -73,22 +75,32 @@ def _walks(program: TileProgram) -> list[str]:
     return lines
 
 
-def _traffic(variant: Variant) -> list[str]:
+def _traffic(program: TileProgram, blocks: Mapping[str, str]) -> list[str]:
     """Tensors that several programs, or several steps of an outer stream, load alike."""
-    program = variant.program
     seen: dict[str, str] = {}
     for fetch, around in _fetches(program.body, ()):
         own = {name for i in fetch.at for name in i.free_indices()}
-        again = [a for a in program.axes if (a.role == "grid" or a.name in around) and a.name not in own]
+        walked = [a for a in program.axes if a.role == "grid" or a.name in around]
+        again = [a for a in walked if a.name not in own]
         if own and again:
             times = " * ".join(
-                f"ceil({a.extent} / BLOCK_{a.name.upper()})" if a.blocked else str(a.extent) for a in again
+                f"ceil({a.extent} / {blocks[a.name]})" if a.blocked else str(a.extent) for a in again
             )
-            seen.setdefault(
-                fetch.tensor,
-                f"{fetch.tensor} is loaded {times} times, once per step of {', '.join(a.name for a in again)}",
-            )
+            steps = ", ".join(a.name for a in again)
+            seen.setdefault(fetch.tensor, f"{fetch.tensor} is loaded {times} times, once per step of {steps}")
+        for name in (a.name for a in walked):
+            for shared in _shared(fetch, name):
+                text = f"{fetch.tensor} is loaded for each {name}, though several share one {shared}"
+                seen.setdefault(f"{fetch.tensor} {shared}", text)
     return list(seen.values())
+
+
+def _shared(fetch: Fetch, axis: str) -> list[str]:
+    """Quotients of an axis in a coordinate: several of its steps load the same element."""
+    found = [Int.of(a) for i in fetch.at for a in i.atoms() if isinstance(a, FloorDiv)]
+    quotients = [str(q) for q in found if axis in q.free_indices()]
+    others = [i for i in fetch.at if axis in i.free_indices() and not any(q in str(i) for q in quotients)]
+    return [] if others else list(dict.fromkeys(quotients))
 
 
 def _loops(body: tuple[Statement, ...]) -> Iterator[Loop]:

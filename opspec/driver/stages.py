@@ -66,6 +66,12 @@ def _leaf(value: Any) -> str:
     return str(value.text) if hasattr(value, "text") else repr(value)
 
 
+def only(module: Module, op: Op) -> Module:
+    """The module with one of its ops, as if the file held no other."""
+    kept = tuple(w for w in module.workloads if w.op == op.name)
+    return dataclasses.replace(module, ops=(op,), workloads=kept)
+
+
 def launches_of(module: Module, spec: Spec) -> tuple[dict[tuple[str, str], tuple[KernelLaunch, ...]], str]:
     """What was scheduled, by op and boundary, and the text of ``kernel.py``."""
     from opspec.emit.package import build_package

@@ -119,3 +119,16 @@ def test_a_file_called_like_a_code_wins(opspec, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("OP204").write_text(SCALE)
     assert "scale of OP204" in opspec("explain", "OP204").out
+
+
+def test_heads_that_share_an_element_are_pointed_out(opspec):
+    out = opspec("explain", str(ROOT / "tests/analysis/specs/decode.op:decode")).out
+    assert "k is loaded for each h, though several share one (h // (Hq // Hkv))" in out
+
+
+def test_one_op_is_explained_though_another_has_no_emitter(opspec):
+    rows = str(ROOT / "tests/frontend/accepted/rows.op")
+    assert opspec("explain", f"{rows}:kl", "--stage", "tile").status == 0
+    ran = opspec("explain", f"{rows}:cumulative")
+    assert ran.status == 2
+    assert "error[OP642]" in ran.err
