@@ -14,10 +14,14 @@ from opspec.ir.program import Module
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flag:
-    """A contradiction, in words. ``where``: a stage, a variant's stage, or a ledger."""
+    """A contradiction, in words. ``where``: a stage, a variant's stage, or a ledger.
+
+    ``impossible``: a measurement that no machine of that kind can have made.
+    """
 
     where: str
     text: str
+    impossible: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +87,7 @@ def _stage_flags(t: Timed, where: str) -> list[Flag]:
             f"{ms(t.each)} is less than the bound of {ms(t.bound.floor)} ({t.bound.resource} on {t.bound.machine}): "
             "the time, the shape or the machine is not that of this op"
         )
-        found.append(Flag(where=where, text=text))
+        found.append(Flag(where=where, text=text, impossible=True))
     return found
 
 
