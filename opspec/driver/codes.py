@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from difflib import get_close_matches
 from importlib import import_module
 
 from opspec.diagnostics import Code, Diagnostic, Failure, codes, register
+from opspec.resources import PACKAGE
 
-# Everything else that registers codes; a test compares this list with the sources.
-MODULES = (
-    "opspec.frontend.faults.syntax",
-    "opspec.frontend.faults.names",
-    "opspec.frontend.faults.domains",
-    "opspec.frontend.faults.values",
-    "opspec.frontend.faults.grouping",
-    "opspec.frontend.faults.composition",
-    "opspec.analysis.codes",
-    "opspec.schedule.refuse",
-    "opspec.cli.diff",
-    "opspec.driver.files",
-    "opspec.driver.revisions",
-    "opspec.driver.select",
-    "opspec.driver.targets",
-    "opspec.driver.verify",
-)
+_REGISTERS = re.compile(r"^\w+ = register\(", re.MULTILINE)
 
 UNKNOWN_CODE = register(
     Code(
@@ -38,9 +24,15 @@ UNKNOWN_CODE = register(
 
 def all_codes() -> dict[str, Code]:
     """All codes by name, in order."""
-    for module in MODULES:
+    for module in registering():
         import_module(module)
     return codes()
+
+
+def registering() -> list[str]:
+    """The modules of opspec that register codes, found in their sources; importing them needs no torch."""
+    paths = (p for p in sorted(PACKAGE.rglob("*.py")) if _REGISTERS.search(p.read_text(encoding="utf-8")))
+    return [".".join((PACKAGE.name, *p.relative_to(PACKAGE).with_suffix("").parts)) for p in paths]
 
 
 def find_code(name: str) -> Code:
