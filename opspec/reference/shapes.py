@@ -17,6 +17,7 @@ from opspec.ir.values import Range, Reduce
 
 RAGGED = (3, 5, 7, 11, 13, 17, 23, 31, 33, 37, 47, 63, 65, 97, 100, 127, 130, 193, 257, 300)
 ALIGNED = (16, 32, 48, 64, 96, 128, 256)
+STEPS = (19, 24, 33, 40, 70)
 LONG = (777, 1000, 1025, 2049, 3001)
 TRIES = 400
 DOMAIN_FACTOR = 64
@@ -56,6 +57,10 @@ def shapes(
         for w in workloads
         for _, case in w.cases[:1]
     ]
+    kinds.insert(1, ("several steps of one extent", lambda: _steps(op, rng)))
+    if len(kinds) % 2 == 0:
+        # an odd number, so that who takes every other case sees all kinds in time
+        kinds.append(kinds[1])
     barren = 0
     while True:
         for words, draw in kinds:
@@ -145,6 +150,19 @@ def _long(op: Op, rng: np.random.Generator) -> dict[str, int]:
     dims = _draw(op, rng, RAGGED[:4])
     if op.dims:
         dims[str(rng.choice(op.dims))] = int(rng.choice(LONG))
+    return dims
+
+
+def _steps(op: Op, rng: np.random.Generator) -> dict[str, int]:
+    """Room for one reduced dim: the others are as small as they may be."""
+    dims = {d: int(rng.integers(1, 4)) for d in op.dims}
+    reduced = {
+        d for define in op.defines if isinstance(define.value, Reduce)
+        for r in define.value.ranges for d in r.upper.dims() if d in dims
+    }  # fmt: skip
+    pool = [d for d in op.dims if d in reduced] or list(op.dims)
+    if pool:
+        dims[str(rng.choice(pool))] = int(rng.choice(STEPS))
     return dims
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from opspec.ir.bounds import prove
 from opspec.ir.dtypes import BOOL, F32, I64, DType
+from opspec.ir.facts import facts_of
 from opspec.ir.integers import Int, index
 from opspec.ir.values import Compare, Extent, Literal, Read, Unary, Value, map_values
 from opspec.schedule.exact import holds
@@ -107,7 +109,16 @@ class Access:
         return (*self._in_range(node.over), *masks)
 
     def _known_law(self, node: Fold) -> Law | None:
-        """The law of a fold that is not streamed, for what it says of padding."""
+        """The law of a fold that is not streamed, for what it says of padding.
+
+        None where all of the block may be padding and a result still shows it: there the summand is
+        the law's at a state that never left its identity, which is NaN.
+        """
+        facts = facts_of(self.graph.block.op)
+        stores = [n for n in self.graph.nodes if isinstance(n, Store)]
+        for axis in node.over:
+            if not all(axis in s.axes for s in stores) and not prove(self.extent[axis] - 1, facts):
+                return None
         stack, seen = list(self.deps[node.name]), set[str]()
         while stack:
             name = stack.pop()

@@ -18,6 +18,11 @@ class Worker:
     """One process that answers requests, with Triton's interpreter on or off."""
 
     def __init__(self, script: str, interpret: str) -> None:
+        self.script, self.interpret = script, interpret
+        self.start()
+
+    def start(self) -> None:
+        interpret, script = self.interpret, self.script
         env = os.environ | {"TRITON_INTERPRET": interpret, "PYTHONPATH": str(ROOT)}
         self.process = subprocess.Popen(
             [sys.executable, "-W", "ignore", str(HERE / script)],
@@ -36,7 +41,10 @@ class Worker:
         self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()
-        assert line, "the worker died"
+        if not line:
+            self.process.wait()
+            self.start()
+            return {"broken": "the process died"}
         return json.loads(line)
 
 

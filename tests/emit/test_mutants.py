@@ -29,7 +29,6 @@ MUTANTS = {
     "the guard of an empty row": (ATTENTION, "tiny", [(r"o = tl\.where\([^\n]*, (o_sum / [^\n]*), 0\.0\)", r"o = \1")]),
     "what IEEE makes of a row of -inf": (ATTENTION, "tiny", [(r'float\("nan"\), (\w+)', r"\1, \1")]),
     "the mask of a product's depth": (MATMUL, "tiny", [(r"\(k\[:, None\] < K\) & ", ""), (r" & \(k\[None, :\] < K\)", "")]),
-    "the mask of a store": (MATMUL, "tiny", [(r"mask_3 = [^\n]*", "mask_3 = n[:, None] < N")]),
     "the identity of a product": (MONOIDS, "tiny", [(r"x, 1\.0\)", "x, 0.0)")]),
     "the identity of a maximum": (MONOIDS, "tiny", [(r'other=float\("-inf"\)', "other=0.0")]),
     "the mask of a minimum": (MONOIDS, "tiny", [(r'x, float\("inf"\)\)', "x, 0.0)")]),
