@@ -103,6 +103,11 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("--results", action="append", default=[], metavar="FILE", help="measured times of an op")
     p.add_argument("--format", choices=("text", "json", "markdown"), default="text")
 
+    p = _command(commands, "report", "rooflines, formulas, advice and measurements on one page")
+    p.add_argument("paths", nargs="*", metavar="RESULT.json|SPEC", help="results, specs, folders (specs/)")
+    p.add_argument("--out", required=True, metavar="DIR", help="gets report.md and report.html")
+    p.add_argument("--machine", action="append", default=[], metavar="NAME", help="the results' own (h200)")
+
     p = _command(commands, "machine", "machine profiles")
     p.add_argument("action", choices=("list", "show"))
     p.add_argument("name", nargs="?")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 ,-()=+%")
-_POINT = re.compile(r"(?<=\d)&#46;(?=\d)")  # a decimal point makes no link
+_POINT = re.compile(r"(?<=\d)&#46;(?=\d)|&#46;(?= |$)")  # decimal points and full stops make no link
 _LONGEST = 400
 
 

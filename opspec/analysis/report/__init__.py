@@ -1,0 +1,7 @@
+"""The report: costs, rooflines, advice and measurements of ops on one page, each number with its provenance.
+
+``schema`` checks a document against a JSON schema · ``results`` reads measurements · ``boundaries`` the groupings
+between which intensity lies · ``readings`` an op at a workload and machine · ``advice`` what would help, and by how
+much · ``model`` the page's content · ``gather`` fills it · ``mathml`` formulas · ``figure`` the roofline plot ·
+``html`` and ``markdown`` the page.
+"""

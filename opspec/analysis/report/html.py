@@ -1,0 +1,161 @@
+"""The report as one HTML page that needs nothing else: Plotly and the data lie inside, formulas are MathML.
+
+The template escapes everything but three values that are ours: MathML, JSON without ``<``, and Plotly itself.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from opspec.analysis.report.figure import roofline
+from opspec.analysis.report.model import Measurement, OpPage, Report, Spot
+from opspec.analysis.review.wording import number
+from opspec.diagnostics import Code, Diagnostic, Failure, register
+from opspec.resources import folder
+
+NO_PLOTS = register(
+    Code(
+        code="OP783",
+        title="the plotting library is not installed",
+        why="The roofline on the report's page is drawn by Plotly, which only reports need.",
+        fix='Install it: `pip install "opspec[report]"`.',
+    )
+)
+MARKS = {
+    "D": "derived from the spec",
+    "A": "asserted in a machine file",
+    "M": "measured",
+    "C": "calibrated on the card",
+}
+
+
+def plotly_script() -> str:
+    """The source of Plotly's script.
+
+    Raises: Failure if it is not installed.
+    """
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError:
+        message = "the report's page needs plotly"
+        raise Failure(Diagnostic(code=NO_PLOTS, message=message, span=None, help=NO_PLOTS.fix)) from None
+    return str(get_plotlyjs()).replace("</script", "<\\/script")
+
+
+def to_html(report: Report, plotly: str) -> str:
+    """The page; ``plotly`` is the script that draws."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(folder("templates")),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    template = environment.get_template("report.html.j2")
+    return template.render(page=_page(report, plotly), marks=MARKS)
+
+
+def _page(report: Report, plotly: str) -> dict[str, Any]:
+    figures = {f"roofline-{k}": roofline(m, report.ops) for k, m in enumerate(report.machines)}
+    count = len(report.ops)
+    names = ", ".join(m.name for m in report.machines)
+    return {
+        "summary": f"{count} op{'' if count == 1 else 's'} on {names}, by opspec {report.version}.",
+        "plots": [{"id": f"roofline-{k}", "title": m.title} for k, m in enumerate(report.machines)],
+        "ops": [_op(op, k) for k, op in enumerate(report.ops)],
+        "figures": json.dumps(figures, ensure_ascii=True, sort_keys=True).replace("<", "\\u003c"),
+        "plotly": plotly,
+    }
+
+
+def _op(op: OpPage, k: int) -> dict[str, Any]:
+    return {
+        "anchor": f"op-{k}",
+        "name": op.name,
+        "spec": op.spec,
+        "doc": op.doc,
+        "notes": op.notes,
+        "formulas": op.formulas,
+        "spots": [_spot(s) for s in op.spots],
+    }
+
+
+def _spot(spot: Spot) -> dict[str, Any]:
+    values = [(r.ai_tensor if spot.dtype else r.ai) for r in spot.readings if r.size]
+    longest = max(spot.own.terms.values(), default=0.0) or 1.0
+    asserted = {
+        "launch": spot.machine.sources.get("launch.plain", ""),
+        "sfu": spot.machine.sources.get("clock.boost", ""),
+    }
+    return {
+        "workload": spot.workload,
+        "machine": spot.machine.name,
+        "shape": spot.shape,
+        "readings": [
+            {
+                "name": r.boundary or "as written",
+                "numbers": (
+                    number(r.size, "B"),
+                    number(r.ai, ""),
+                    number(r.ai_tensor, ""),
+                    number(r.time, "s"),
+                ),
+                "bound": r.bound,
+            }
+            for r in spot.readings
+        ],
+        "interval": (
+            {"low": number(min(values), ""), "high": number(max(values), "FLOP/B")}
+            if len(values) > 1 and min(values) < max(values)
+            else None
+        ),
+        "flips": spot.flips,
+        "terms": [
+            {
+                "name": k,
+                "time": number(v, "s"),
+                "mark": "A" if asserted.get(k, "").startswith("asserted") else "D",
+                "width": round(100 * v / longest, 1),
+            }
+            for k, v in spot.own.terms.items()
+            if v
+        ],
+        "advice": [{"text": a.text, "saves": number(a.saves, "s"), "bound": a.bound} for a in spot.advice],
+        "measured": [_measured(m, spot) for m in spot.measured],
+    }
+
+
+def _measured(m: Measurement, spot: Spot) -> dict[str, Any]:
+    floor = m.floor or spot.own.time
+    if m.time is None:
+        headline = f"Not measured: {m.status}"
+        detail = f"{m.reason} ({m.source})"
+    else:
+        headline = f"Measured: {number(m.time, 's')}"
+        spread = f" [{number(m.interval[0], 's')}, {number(m.interval[1], 's')}]" if m.interval else ""
+        detail = f"{m.gpu}{spread}, {m.dims} ({m.source})"
+    return {
+        "headline": headline,
+        "detail": detail,
+        "time": m.time,
+        "share": f"{floor / m.time:.1%} of the floor of {number(floor, 's')}" if m.time else "",
+        "calibrated": number(m.calibrated, "s") if m.calibrated else "",
+        "baseline": m.baseline,
+        "ledger": [
+            {
+                "name": name,
+                "time": number(seconds, "s"),
+                "share": f"{seconds / m.time:.1%}",
+                "width": round(max(0.0, min(100.0, 100 * seconds / m.time)), 1),
+                "mark": "D" if name == "floor at datasheet peaks" else "M" if name == "unexplained" else "C",
+            }
+            for name, seconds in (m.ledger if m.time else ())
+            if m.time
+        ],
+        "warnings": m.warnings,
+        "missing": "; ".join(m.missing),
+    }

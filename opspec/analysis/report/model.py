@@ -1,0 +1,117 @@
+"""What stands on a report's page: plain data, no text of a format. Seconds, bytes, FLOP and FLOP/B."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal as L
+
+from opspec.analysis.machine import Machine
+
+Provenance = L["derived", "asserted", "measured", "calibrated"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Formula:
+    """One closed form. ``mathml`` is markup that is safe as it stands; ``text`` is Python source."""
+
+    quantity: str
+    unit: str
+    mathml: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """An op at a workload, under one grouping into kernels, on one machine. ``terms``: seconds by resource."""
+
+    boundary: str
+    launches: int
+    flops: float
+    tensor: float
+    size: float
+    terms: dict[str, float]
+    time: float
+    bound: str
+
+    @property
+    def ai(self) -> float:
+        """FLOP/B of all operations."""
+        return self.flops / self.size if self.size else 0.0
+
+    @property
+    def ai_tensor(self) -> float:
+        """FLOP/B of the operations on matrix units."""
+        return self.tensor / self.size if self.size else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """A change that the model can price. ``saves``: seconds at most, by the floor; ``bound``: what binds then."""
+
+    text: str
+    saves: float
+    bound: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """One record of a result. ``missing``: what a full report would also say."""
+
+    source: str
+    status: str
+    reason: str
+    gpu: str
+    dims: str
+    time: float | None
+    interval: tuple[float, float] | None
+    floor: float | None
+    calibrated: float | None
+    ledger: tuple[tuple[str, float], ...]
+    rates: dict[str, float]
+    cost: dict[str, float]
+    baseline: str
+    warnings: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spot:
+    """A workload of an op on a machine: the op's own grouping first, then the others.
+
+    ``flips``: a sentence for each grouping that changes what binds.
+    """
+
+    workload: str
+    shape: str
+    machine: Machine
+    dtype: str
+    readings: tuple[Reading, ...]
+    flips: tuple[str, ...] = ()
+    advice: tuple[Advice, ...] = ()
+    measured: tuple[Measurement, ...] = ()
+
+    @property
+    def own(self) -> Reading:
+        """The op's own grouping."""
+        return self.readings[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpPage:
+    """Everything about one op."""
+
+    name: str
+    spec: str
+    doc: str
+    formulas: tuple[Formula, ...]
+    spots: tuple[Spot, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """The whole page."""
+
+    version: str
+    machines: tuple[Machine, ...]
+    ops: tuple[OpPage, ...]

@@ -1,0 +1,67 @@
+"""``opspec report``: specs and results → the page's content."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from opspec.analysis.machine import Machine
+from opspec.analysis.machine import load as load_machine
+from opspec.analysis.report.gather import gather
+from opspec.analysis.report.model import OpPage, Report
+from opspec.analysis.report.results import Result, other_spec, read_result
+from opspec.driver.files import Spec, find_specs
+from opspec.emit.package import spec_hash
+from opspec.frontend import load
+from opspec.version import VERSION
+
+USUAL = "h200"
+
+
+def make_report(paths: Sequence[str], machines: Sequence[str]) -> Report:
+    """The report of results (``.json``) and specs; of all of ``specs/`` if neither is given.
+
+    A result brings its spec and its machine along.
+
+    Raises: Failure for what is not there, broken, or does not belong together.
+    """
+    results = tuple(read_result(p) for p in paths if p.endswith(".json"))
+    named = [p for p in paths if not p.endswith(".json")]
+    specs = find_specs(named or ([] if results else ["specs"]))
+    specs += _specs_of(results, {s.path.resolve() for s in specs})
+    chosen = _machines(machines, results)
+    pages: list[OpPage] = []
+    for spec in specs:
+        module = load(spec.path)
+        mine = tuple(r for r in results if _is(r, spec))
+        for r in mine:
+            if r.spec_hash != spec_hash(module):
+                raise other_spec(r, "which has changed since")
+            if module.op(r.data["op"]) is None:
+                raise other_spec(r, f"and it has no op `{r.data['op']}`")
+        pages += gather(module, spec.shown, chosen, mine)
+    return Report(version=VERSION, machines=chosen, ops=tuple(pages))
+
+
+def _specs_of(results: Sequence[Result], known: set[Path]) -> list[Spec]:
+    """Specs of the results that are not named already."""
+    found: dict[Path, Spec] = {}
+    for r in results:
+        path = Path(r.spec)
+        if not path.is_file():
+            raise other_spec(r, "and there is no such file below the working folder")
+        if path.resolve() not in known:
+            found.setdefault(path.resolve(), find_specs([r.spec])[0])
+    return list(found.values())
+
+
+def _is(result: Result, spec: Spec) -> bool:
+    return Path(result.spec).resolve() == spec.path.resolve()
+
+
+def _machines(names: Sequence[str], results: Sequence[Result]) -> tuple[Machine, ...]:
+    """The machines that are named, else those of the results, else the usual one."""
+    from opspec.analysis.machine import available
+
+    wanted = list(names) or [r.machine for r in results if r.machine in available()] or [USUAL]
+    return tuple(load_machine(n) for n in dict.fromkeys(wanted))
