@@ -77,9 +77,12 @@ class Composer(ExpressionBuilder):
         if sign and str(sign[0]) != "*":
             self.reject_sign(sign[0])
         counts = [s.Measure(number=str(t), unit="", span=self.span(t)) for t in tokens(node, "NUMBER")]
-        inner = {c.data: c for c in nodes(time)}
-        named = [self.ident(t) for t in tokens(time, "NAME")] if time.data == "op_time" else []
+        run = time if time.data == "op_time" else next((c for c in nodes(time) if c.data == "op_time"), None)
+        inner = {c.data: c for c in nodes(run)} if run is not None else {}
+        named = [self.ident(t) for t in tokens(run, "NAME")] if run is not None else []
         times = [time] if time.data == "duration" else [c for c in nodes(time) if c.data == "duration"]
+        if run is not None and run is not time:
+            times += [c for c in nodes(run) if c.data == "duration"]
         return s.StageDecl(
             name=self.ident(tokens(node, "NAME")[0]),
             new=bool(tokens(node, "NEW")),

@@ -194,7 +194,7 @@ def _stage(node: s.StageDecl, scope: Scope, base: Stage | None) -> Stage | None:
     count = plain(node.count, scope.report) if node.count is not None else Fraction(1)
     times = [duration(t, scope.report, positive=node.kind == "each") for t in node.times]
     origin = node.origin
-    if node.kind == "op":
+    if node.op is not None:
         _runs(node, scope)
     elif origin is not None and origin.word == "from":
         scope.report.append(
@@ -204,13 +204,14 @@ def _stage(node: s.StageDecl, scope: Scope, base: Stage | None) -> Stage | None:
                 'write `decode @ decode_8k from "result.json"`, or `24.0 ms measured "where"`',
             )
         )
+    own = len(node.times) - (node.kind in ("each", "span"))
     if node.kind not in {"plain", "op"} and node.count is not None:
         scope.report.append(
             faults.stage(node.count.span, "this form has a count of its own", "leave out the count")
         )
-    if origin is not None and origin.word == "from" and node.times and node.kind == "op":
+    if origin is not None and origin.word == "from" and own and node.op is not None:
         scope.report.append(faults.stage(origin.span, "a stage has one time: stated, or from a result"))
-    if origin is not None and origin.word != "from" and not node.times:
+    if origin is not None and origin.word != "from" and not own and node.kind != "span":
         scope.report.append(
             faults.stage(
                 origin.span,
@@ -221,14 +222,13 @@ def _stage(node: s.StageDecl, scope: Scope, base: Stage | None) -> Stage | None:
     if len(scope.report) > before or count is None or None in times:
         return None
     numbers = [t for t in times if t is not None]
-    seconds = numbers[-1] if numbers else None
+    seconds = numbers[-1] if own or node.kind == "span" else None
     total, start = None, None
     if node.kind == "each":
-        assert seconds is not None
         total = numbers[0]
-        count = total / seconds
+        count = total / seconds if seconds is not None else count
     elif node.kind == "span":
-        start, seconds = numbers[0], numbers[1] - numbers[0]
+        start, seconds = numbers[0], numbers[1] - numbers[0]  # the grammar gives two
         if seconds <= 0:
             scope.report.append(
                 faults.stage(node.span, "a span ends after it starts", "write `3 ms .. 6 ms`")
@@ -259,7 +259,8 @@ def _provenance(node: s.StageDecl) -> Provenance:
         case "from":
             return "measured"
         case _:
-            return "asserted" if node.times else "derived"
+            stated = len(node.times) - (node.kind == "each")
+            return "asserted" if stated else "derived"
 
 
 def _runs(node: s.StageDecl, scope: Scope) -> None:

@@ -275,7 +275,8 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageDecl:
-    """``stage name = …``: ``times`` holds one duration, or two for ``of`` (each) and ``..`` (span).
+    """``stage name = …``: ``times`` holds one duration, or two for ``of`` (each) and ``..`` (span); an op that
+    runs may leave its own out.
 
     ``new``: written ``new stage``, one that a variant adds.
     """

@@ -21,7 +21,8 @@ ROWS: tuple[Row, ...] = ("cost", "numbers", "failure", "level", "acceptance")
 class Stage:
     """One part of an end-to-end time: ``count`` runs of ``seconds`` each.
 
-    ``total``: stated for all runs, and then ``count`` is what it implies (``18 ms of 4.1 ms each``).
+    ``total``: stated for all runs (``18 ms of 4.1 ms each``), and then ``count`` is what it implies, as soon as
+    ``seconds`` are known.
     ``start``: of a recorded span (``3 ms .. 6 ms``). ``op`` and ``workload``: what runs; without
     ``seconds`` its time comes from a result (``results``, a path) or from the model.
     """

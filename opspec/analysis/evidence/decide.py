@@ -72,7 +72,7 @@ def decide(evidence: Evidence, results: Results, report: Report) -> Decision:
 
 
 def _level(evidence: Evidence, results: Results) -> Verdict:
-    wanted = (*evidence.row("level"), *evidence.row("level", world=True))
+    wanted = evidence.row("level", world=True) or evidence.row("level")
     fine = results.level.casefold() in {w.strip().casefold() for w in wanted}
     said = " or ".join(f"`{w}`" for w in wanted)
     if not results.level:

@@ -108,11 +108,12 @@ def time_stage(stage: Stage, sources: Sources, default_machine: str) -> Timed:
         worst, worst_dims = bound.worst, bound.worst_dims
     return Timed(
         name=stage.name,
-        count=stage.count,
+        count=stage.count if stage.total is None else stage.total / each,
         each=each,
         provenance=provenance,
         source=source,
         start=stage.start,
+        implied=stage.total is not None,
         runs=f"{stage.op} @ {stage.workload}" + (f" boundary {stage.boundary}" if stage.boundary else ""),
         op=stage.op,
         workload=stage.workload,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opspec.analysis.pipeline.compare import Comparison
+from opspec.analysis.pipeline.compare import Change, Comparison
 from opspec.analysis.pipeline.numbers import gain, ms, percent, plain, rate, signed_ms
 from opspec.analysis.pipeline.report import Report
 from opspec.analysis.pipeline.timing import Timed
@@ -75,6 +75,13 @@ def headline(v: Comparison, base: Breakdown) -> str:
         if c.kernel is not None and c.kernel != 1
     ]
     return f"{'; '.join(kernels)}; {end}" if kernels else end
+
+
+def _mixed(c: Change) -> str:
+    """What a gain between numbers of two kinds is."""
+    if c.before is None or c.before.provenance == c.after.provenance:
+        return ""
+    return f" ({c.before.provenance} → {c.after.provenance}{', a bound' if c.after.provenance == 'derived' else ''})"
 
 
 def _saved(v: Comparison) -> str:
