@@ -1,0 +1,288 @@
+"""Inputs on which others' kernels have failed, with the right values; run by the interpreting process.
+
+Each function builds a spec, calls what was generated for it and compares. It raises where a value is wrong.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from opspec.driver.targets import limits
+from opspec.driver.verify import load_module
+from opspec.emit.configure import SMALL, Sizes
+from opspec.emit.package import build_package
+from opspec.frontend import load
+from opspec.runtime.launch import LaunchError
+
+CASES: dict[str, Callable[[], None]] = {}
+INF = math.inf
+
+
+def case(function: Callable[[], None]) -> Callable[[], None]:
+    CASES[function.__name__] = function
+    return function
+
+
+def built(text: str, sizes: Sizes | None = None) -> Any:
+    """The generated module of a spec."""
+    with tempfile.TemporaryDirectory(prefix="opspec-test-") as folder:
+        spec = Path(folder) / "spec.op"
+        spec.write_text(text, encoding="utf-8")
+        path = Path(folder) / "kernel.py"
+        path.write_text(
+            build_package(load(spec), "spec.op", limits(), sizes or Sizes()).files["kernel.py"], encoding="utf-8"
+        )
+        return load_module(path)
+
+
+def both(text: str) -> tuple[Any, Any]:
+    return built(text), built(text, SMALL)
+
+
+def same(found: torch.Tensor, wanted: Any, within: float = 0.0) -> None:
+    right = torch.as_tensor(wanted, dtype=torch.float64)
+    value = found.to(torch.float64)
+    assert value.shape == right.shape, (value.shape, right.shape)
+    assert torch.allclose(value, right, rtol=within, atol=within, equal_nan=True), f"{value} != {right}"
+
+
+def fails(call: Callable[[], Any], *words: str) -> None:
+    try:
+        call()
+    except LaunchError as error:
+        for word in words:
+            assert word in str(error), f"`{word}` is not in: {error}"
+        return
+    raise AssertionError("no LaunchError")
+
+
+@case
+def n01_masked_rows() -> None:
+    for m in both(
+        "op a[M, N](s: f32[M, N], keep: bool[M, N], v: f32[N]) -> o: f32[M], lse: f32[M] { kernel k {\n"
+        "t[m, n] = s[m, n] for keep[m, n]\no[m] = sum[n](softmax[n](t[m, n]) * v[n])\n"
+        "lse[m] = logsumexp[n](t[m, n]) } }\n"
+    ):
+        s = torch.tensor([[0, math.log(2), math.log(4)], [0, 0, 0]])
+        keep = torch.tensor([[True] * 3, [False] * 3])
+        o, lse = m.a(s, keep, torch.tensor([1.0, 2.0, 4.0]))
+        same(o, [3.0, 0.0], 1e-6)
+        same(lse, [math.log(7), -INF], 1e-6)
+
+
+@case
+def n02_merge_of_empty_states() -> None:
+    for m in both(
+        "op merge[S, N](o: f16[S, N], l: f32[S, N]) -> y: f16[N], lse: f32[N] { kernel k {\n"
+        "lse[n] = logsumexp[s](l[s, n])\ny[n] = sum[s](softmax[s](l[s, n]) * o[s, n]) } }\n"
+    ):
+        order = [(2.0, math.log(3)), (0.0, -INF), (6.0, 0.0)]
+        for turn in range(3):
+            part = order[turn:] + order[:turn]
+            o = torch.tensor([[p[0]] for p in part], dtype=torch.float16)
+            y, lse = m.merge(o, torch.tensor([[p[1]] for p in part]))
+            same(y, [3.0], 1e-3)
+            same(lse, [math.log(4)], 1e-6)
+
+
+@case
+def n06_squares_in_f32() -> None:
+    m = built(
+        "op r[K](x: f16[K]) -> y: f16[K] { kernel k { y[k] = x[k] * rsqrt(mean[j](x[j] ** 2) + 1e-6) } }\n"
+    )
+    same(m.r(torch.full((8,), 300.0, dtype=torch.float16)), [1.0] * 8)
+
+
+@case
+def n08_centred_variance() -> None:
+    for m in both((Path(__file__).parent / "corpus" / "layer_norm.op").read_text(encoding="utf-8")):
+        y = m.layer(torch.tensor([[10000.0, 10001.0, 10002.0, 10003.0]]))
+        same(y, [[-1.341635, -0.447212, 0.447212, 1.341635]], 2e-6)
+
+
+@case
+def n09_f32_is_not_tf32() -> None:
+    m = built(
+        "op mm[M, N, K](a: f32[M, K], b: f32[K, N]) -> c: f32[M, N] "
+        "{ kernel k { c[m, n] = sum[k](a[m, k] * b[k, n]) } }\n"
+    )
+    same(m.mm(torch.full((16, 16), 1 + 2.0**-12), torch.ones(16, 16)), torch.full((16, 16), 16.00390625))
+
+
+@case
+def n10_sums_in_f32() -> None:
+    for m in both("op s[K](x: bf16[K]) -> y: bf16[] { kernel k { y = sum[k](x[k]) } }\n"):
+        same(m.s(torch.ones(512, dtype=torch.bfloat16)), 512.0)
+
+
+@case
+def n11_fp8_overflow() -> None:
+    m = built(
+        "op c[N](x: f32[N]) -> a: f8e4m3[N], b: f8e4m3[N], c: f8e5m2[N], d: f8e5m2[N] { kernel k {\n"
+        "a[n] = f8e4m3.sat(x[n])\nb[n] = f8e4m3.nonsat(x[n])\nc[n] = f8e5m2.sat(x[n])\nd[n] = f8e5m2.nonsat(x[n]) } }\n"
+        "op decode[N](p: f8e4m3[N], q: f8e5m2[N]) -> y: f32[N], z: f32[N] { kernel k { y[n] = p[n]\nz[n] = q[n] } }\n"
+    )
+    nan = math.nan
+    x = torch.tensor([448, 464, 465, -1000, INF, nan, 2.0**-9, 2.0**-10, 1.0625, 1.1875])
+    a, b, c, d = m.c(x)
+    same(a.float(), [448, 448, 448, -448, 448, nan, 2.0**-9, 0, 1, 1.25])
+    same(b.float(), [448, 448, nan, nan, nan, nan, 2.0**-9, 0, 1, 1.25])
+    same(c.float()[4:6], [57344, nan])
+    same(d.float()[4:6], [INF, nan])
+    e, f, g, h = m.c(torch.tensor([61439.0, 61440.0, -61440.0, 1e9]))
+    del e, f
+    same(g.float(), [57344, 57344, -57344, 57344])
+    same(h.float(), [57344, INF, -INF, INF])
+    codes = torch.tensor([0x7E, 0x7F, 0xFF, 0x80, 0x01], dtype=torch.uint8).view(torch.float8_e4m3fn)
+    wide = torch.tensor([0x7B, 0x7C, 0xFC, 0x7D, 0x00], dtype=torch.uint8).view(torch.float8_e5m2)
+    y, z = m.decode(codes, wide)
+    same(y, [448, nan, nan, -0.0, 2.0**-9])
+    same(z, [57344, INF, -INF, nan, 0.0])
+
+
+@case
+def n12_ties_to_even() -> None:
+    m = built(
+        "op q[N](x: f32[N]) -> y: i8[N] { kernel k { y[n] = i8.sat(clamp(round(x[n] / 0.5), -128, 127)) } }\n"
+        "op p[N](x: f32[N]) -> y: i8[N] { kernel k { y[n] = i8.sat(x[n] / 0.5) } }\n"
+    )
+    x = torch.tensor([0.25, 0.75, 1.25, -0.25, -0.75, 63.75, -64.25, 0.6])
+    for f in (m.q, m.p):
+        same(f(x), [0, 2, 2, 0, -2, 127, -128, 1])
+
+
+@case
+def n14_one_rounding() -> None:
+    m = built("op c[N](x: f32[N]) -> a: f8e4m3[N] { kernel k { a[n] = f8e4m3.sat(x[n]) } }\n")
+    same(m.c(torch.tensor([1.0625 + 2.0**-12])).float(), [1.125])
+
+
+@case
+def n16_identities_beyond_the_edge() -> None:
+    for m in both((Path(__file__).parent / "corpus" / "monoids.op").read_text(encoding="utf-8")):
+        _, p, hi, _ = m.fold(torch.tensor([[-3.0, -1, -2, -5, -4]]))
+        same(hi, [-1.0])
+        same(p, [-120.0])
+        same(m.fold(torch.tensor([[3.0, 1, 2]]))[3], [1.0])
+
+
+@case
+def i03_empty_extents() -> None:
+    m = built(
+        "op inc[M, N](x: f32[M, N]) -> y: f32[M, N] { kernel k { y[m, n] = x[m, n] + 1 } }\n"
+        "op mm[M, N, K](a: bf16[M, K], b: bf16[K, N]) -> c: f32[M, N] { kernel k { c[m, n] = sum[k](a[m, k] * b[k, n]) } }\n"
+        "op top[M, N](x: f32[M, N]) -> y: f32[M] { kernel k { y[m] = max[n](x[m, n]) } }\n"
+        "op low[M, N](x: f32[M, N]) -> y: f32[M] { kernel k { y[m] = max[n](x[m, n]) else -2 } }\n"
+    )
+    assert m.inc(torch.zeros(0, 7)).shape == (0, 7)
+    zero = m.mm(torch.zeros(5, 0, dtype=torch.bfloat16), torch.zeros(0, 9, dtype=torch.bfloat16))
+    same(zero, torch.zeros(5, 9))
+    fails(lambda: m.top(torch.zeros(3, 0)), "N >= 1")
+    same(m.low(torch.zeros(3, 0)), [-2.0] * 3)
+
+
+@case
+def i04_strides() -> None:
+    for m in both("op s[M, N](x: f32[M, N]) -> y: f32[M, N] { kernel k { y[m, n] = softmax[n](x[m, n]) } }\n"):
+        x = torch.tensor([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]).t()
+        right = [[0.015876, 0.117310, 0.866813]] * 2
+        same(m.s(x), right, 1e-6)
+        out = torch.full((3, 2), -1.0).t()
+        assert m.s(x, out=out) is out
+        same(out, right, 1e-6)
+
+
+@case
+def i07_head_sizes() -> None:
+    text = (Path(__file__).parent / "corpus" / "attention.op").read_text(encoding="utf-8")
+    m = built(text)
+    torch.manual_seed(0)
+    for d in (80, 96, 192):
+        q, k, v = (torch.randn(1, 1, 24, d).to(torch.bfloat16) for _ in range(3))
+        o, _ = m.attention(q, k, v)
+        mask = torch.ones(24, 24, dtype=torch.bool).tril()
+        s = (q.double() @ k.double().transpose(-1, -2) / math.sqrt(d)).masked_fill(~mask, -INF)
+        same(o, s.softmax(-1) @ v.double(), 0.02)
+
+
+@case
+def i11_alignment_of_causal() -> None:
+    text = """op a[L, T](s: f32[L, T], v: f32[T]) -> o: f32[L], p: f32[L] { kernel k {
+      u[i, j] = s[i, j] for j < i + 1 + T - L
+      w[i, j] = s[i, j] for j <= i
+      o[i] = sum[j](softmax[j](u[i, j]) * v[j])
+      p[i] = sum[j](softmax[j](w[i, j]) * v[j]) } }
+"""
+    for m in both(text):
+        o, p = m.a(torch.zeros(2, 5), torch.arange(1.0, 6.0))
+        same(o, [2.5, 3.0], 1e-6)
+        same(p, [1.0, 1.5], 1e-6)
+
+
+@case
+def i13_head_groups() -> None:
+    m = built((Path(__file__).parent / "corpus" / "gqa_decode.op").read_text(encoding="utf-8"))
+    v = torch.arange(4.0).reshape(1, 4, 1, 1).expand(1, 4, 6, 16).to(torch.bfloat16)
+    k = torch.zeros(1, 4, 6, 16, dtype=torch.bfloat16)
+    o = m.gqa(torch.zeros(1, 28, 16, dtype=torch.bfloat16), k, v)
+    same(o[0, [0, 6, 7, 13, 27], 0], [0, 0, 1, 1, 3])
+    fails(lambda: m.gqa(torch.zeros(1, 10, 16, dtype=torch.bfloat16), k, v), "Hq = 10", "Hkv = 4")
+
+
+@case
+def i15_floor_division() -> None:
+    m = built((Path(__file__).parent / "corpus" / "floor_mod.op").read_text(encoding="utf-8"))
+    y, q = m.floors(torch.arange(10.0, 15.0))
+    same(y, [12, 13, 14, 10, 11])
+    same(q, [-2, -1, -1, 0, 0])
+
+
+@case
+def c01_in_place_once() -> None:
+    m = built("op halve[N](inout x: f32[N]) { kernel k { x[n] = 0.5 * x[n] } }\n")
+    x = torch.full((7,), 64.0)
+    m.halve(x)
+    same(x, [32.0] * 7)
+    m.halve(x)
+    same(x, [16.0] * 7)
+
+
+@case
+def c08_names() -> None:
+    m = built(
+        "op y[N](lambda: f32[N], num_warps: f32) -> grid: f32[N] { kernel tl { grid[i] = lambda[i] * num_warps } }\n"
+    )
+    same(m.y(torch.tensor([1.0, 2.0]), 3.0), [3.0, 6.0])
+    same(m.y(torch.tensor([1.0, 2.0]), 3), [3.0, 6.0])
+
+
+@case
+def launch_errors() -> None:
+    m = built(
+        "dtype X in {bf16, f16}\nop f[M, N](x: X[M, 2 * N], w: X[N], u: f32[M]) -> y: X[M, N] {\n"
+        "require N % 4 == 0\nkernel k { y[m, n] = x[m, 2 * n] * w[n] + u[m] } }\n"
+    )
+    x, w, u = torch.zeros(3, 16, dtype=torch.bfloat16), torch.zeros(8, dtype=torch.bfloat16), torch.zeros(3)
+    assert m.f(x, w, u).shape == (3, 8)
+    fails(lambda: m.f(x[0], w, u), "`x`", "1 axes")
+    fails(lambda: m.f(x.float(), w, u), "`x`", "float32", "bf16 or f16")
+    fails(lambda: m.f(x, w.half(), u), "`w`", "float16")
+    fails(lambda: m.f(x, w, u[:2]), "`u`", "(2,)", "(3,)")
+    fails(lambda: m.f(x, w, u.to("meta")), "`u`", "meta")
+    fails(lambda: m.f(x[:, :12], w[:6], u), "N % 4 == 0", "N = 6")
+    fails(lambda: m.f(x, w, u, out=torch.zeros(3, 7, dtype=torch.bfloat16)), "`y`", "(3, 7)")
+    fails(lambda: m.f(x, w, u, out=torch.zeros(3, 8)), "`y`", "float32")
+    fails(lambda: m.f(x, w, u, out=torch.zeros(3, 1, dtype=torch.bfloat16).expand(3, 8)), "`y`", "stride 0")
+
+
+@case
+def solved_dims() -> None:
+    m = built("op f[N](x: f32[2 * N + 1]) -> y: f32[N] { kernel k { y[n] = x[2 * n + 1] } }\n")
+    same(m.f(torch.arange(7.0)), [1, 3, 5])
+    fails(lambda: m.f(torch.arange(6.0)), "`x`", "6")
