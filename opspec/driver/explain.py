@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from textwrap import wrap
 
+from opspec.driver.traffic import fetches, walked
 from opspec.emit.launcher import KernelLaunch
 from opspec.ir.integers import FloorDiv, Int
 from opspec.ir.program import Boundary, Kernel
@@ -67,7 +68,7 @@ def _walks(program: TileProgram) -> list[str]:
         lines.append(f"{count} sweep{'' if count == 1 else 's'} over {axis}")
     if not loops:
         lines.append("no stream: everything is held at once")
-    fetched = Counter(f.tensor for f, _ in _fetches(program.body, ()) if f.reread)
+    fetched = Counter(f.tensor for f, _ in fetches(program.body) if f.reread)
     lines += [f"{tensor} is loaded again in a later sweep ({n}x)" for tensor, n in fetched.items()]
     products = sum(type(s).__name__ == "Multiply" for s in _flat(program.body))
     if products:
@@ -78,17 +79,17 @@ def _walks(program: TileProgram) -> list[str]:
 def _traffic(program: TileProgram, blocks: Mapping[str, str]) -> list[str]:
     """Tensors that several programs, or several steps of an outer stream, load alike."""
     seen: dict[str, str] = {}
-    for fetch, around in _fetches(program.body, ()):
+    for fetch, around in fetches(program.body):
         own = {name for i in fetch.at for name in i.free_indices()}
-        walked = [a for a in program.axes if a.role == "grid" or a.name in around]
-        again = [a for a in walked if a.name not in own]
+        steps = [a for a in program.axes if walked(a, around)]
+        again = [a for a in steps if a.name not in own]
         if own and again:
             times = " * ".join(
                 f"ceil({a.extent} / {blocks[a.name]})" if a.blocked else str(a.extent) for a in again
             )
-            steps = ", ".join(a.name for a in again)
-            seen.setdefault(fetch.tensor, f"{fetch.tensor} is loaded {times} times, once per step of {steps}")
-        for name in (a.name for a in walked):
+            named = ", ".join(a.name for a in again)
+            seen.setdefault(fetch.tensor, f"{fetch.tensor} is loaded {times} times, once per step of {named}")
+        for name in (a.name for a in steps):
             for shared in _shared(fetch, name):
                 text = f"{fetch.tensor} is loaded for each {name}, though several share one {shared}"
                 seen.setdefault(f"{fetch.tensor} {shared}", text)
@@ -115,14 +116,6 @@ def _flat(body: tuple[Statement, ...]) -> Iterator[Statement]:
         yield s
         if isinstance(s, Loop):
             yield from _flat(s.body)
-
-
-def _fetches(body: tuple[Statement, ...], around: tuple[str, ...]) -> Iterator[tuple[Fetch, tuple[str, ...]]]:
-    for s in body:
-        if isinstance(s, Fetch):
-            yield s, around
-        elif isinstance(s, Loop):
-            yield from _fetches(s.body, (*around, s.axis))
 
 
 def _list(head: str, items: list[str], indent: str = "  ") -> list[str]:

@@ -145,3 +145,22 @@ def test_check_of_a_spec_without_budgets_needs_no_sympy(tmp_path):
 def test_from_another_folder(tmp_path, spec):
     ran = shell("query", "scale.op", "bytes", "--at", "small", cwd=tmp_path)
     assert (ran.status, ran.out.splitlines()[0]) == (0, "8000 B (8 kB)")
+
+
+def test_traffic_of_a_product_in_its_tiles(opspec):
+    matmul = str(ROOT / "specs/gemm/matmul.op")
+    tiles = ("--set", "M=64,N=96,K=32,BLOCK_M=16,BLOCK_N=32", "--dtype", "X=bf16", "--format", "json")
+    answer = json.loads(opspec("query", matmul, "traffic", *tiles).out)
+    assert answer["value"] == 2 * (64 * 32 * 3 + 32 * 96 * 4 + 64 * 96)
+    assert "BLOCK_M" in answer["symbolic"]
+
+
+def test_traffic_counts_second_sweeps(opspec):
+    ran = opspec("query", SOFTMAX, "traffic / bytes", "--at", "rows_32k")
+    assert ran.out.splitlines()[0] == "1.5"
+
+
+def test_traffic_of_what_has_no_kernel(opspec):
+    assert "OP724" in opspec("query", LATENT, "traffic", "--boundary", "three").err
+    scan = str(ROOT / "tests/frontend/accepted/rows.op:cumulative")
+    assert "OP642" in opspec("query", scan, "traffic").err

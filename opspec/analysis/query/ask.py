@@ -121,6 +121,8 @@ def _check_settings(settings: Mapping[str, int], context: Context) -> None:
         moments |= set(unbound(t.count))
     for b in context.costs.byte_terms(context.boundary):
         moments |= set(unbound(b.elements))
+    for form in context.traffic.values():
+        moments |= set(unbound(form))
     known = list(dict.fromkeys([*context.dims(), *sorted(moments)]))
     for name, value in settings.items():
         if name not in known:

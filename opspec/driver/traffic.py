@@ -1,0 +1,82 @@
+"""``traffic``: the bytes that a schedule's programs load and store, as closed forms in its tile sizes.
+
+Of several variants the last is taken, which every shape admits: the one that streams the most. Loads
+of one program count once per statement and step, masks and causal bounds are not taken off, so the
+form is an upper bound where a domain is no rectangle. Padding is not in it (that is ``issued``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from opspec.emit.triton import block_names
+from opspec.ir.program import Boundary, Op
+from opspec.schedule.plan import schedule_kernel
+from opspec.schedule.tile import AxisPlan, Fetch, Loop, Statement, TileProgram
+
+if TYPE_CHECKING:
+    from sympy import Expr
+
+
+def traffic_of(op: Op, boundary: Boundary, dtypes: Mapping[str, str]) -> dict[str, Expr]:
+    """Bytes by kernel of a boundary; tile sizes are symbols such as ``BLOCK_M``.
+
+    Raises: Failure where a kernel can't be scheduled.
+    """
+    from opspec.analysis.costs import cost
+
+    costs = cost(op, dtypes)
+    sizes = {t.tensor: t.size for t in costs.byte_terms(boundary.name)}
+    found: dict[str, Expr] = {}
+    for kernel, block in zip(boundary.kernels, costs.boundaries[boundary.name], strict=True):
+        program = schedule_kernel(op, boundary, kernel).variants[-1].program
+        written = [t.count for t in block.bytes if t.direction == "write"]
+        found[kernel.name] = sum([*_loads(op, program, sizes), *written], start=_zero())
+    return found
+
+
+def _zero() -> Expr:
+    import sympy
+
+    return sympy.Integer(0)
+
+
+def _loads(op: Op, program: TileProgram, sizes: Mapping[str, Expr]) -> Iterator[Expr]:
+    from sympy import ceiling
+
+    from opspec.analysis.lattice.facts import Facts
+    from opspec.analysis.lattice.symbols import symbol, to_sympy
+
+    facts = Facts.of(op)
+    blocks = block_names(program.axes)
+    extent = {a.name: to_sympy(facts.canonical(a.extent), facts) for a in program.axes}
+    for fetch, around in fetches(program.body):
+        total = sizes[fetch.tensor]
+        own = {name.partition(".")[0] for i in fetch.at for name in i.free_indices()}
+        for axis in program.axes:
+            if axis.name in own:
+                total *= extent[axis.name]
+            elif walked(axis, around):
+                total *= (
+                    ceiling(extent[axis.name] / symbol(blocks[axis.name]))
+                    if axis.blocked
+                    else extent[axis.name]
+                )
+        yield total
+
+
+def fetches(
+    body: tuple[Statement, ...], around: tuple[str, ...] = ()
+) -> Iterator[tuple[Fetch, tuple[str, ...]]]:
+    """Every load with the streams that it stands in."""
+    for s in body:
+        if isinstance(s, Fetch):
+            yield s, around
+        elif isinstance(s, Loop):
+            yield from fetches(s.body, (*around, s.axis))
+
+
+def walked(axis: AxisPlan, around: tuple[str, ...]) -> bool:
+    """Whether a load in these streams happens once per step of an axis."""
+    return axis.role == "grid" or axis.name in around
