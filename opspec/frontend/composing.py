@@ -137,10 +137,11 @@ class Composer(ExpressionBuilder):
         gate: list[s.GateLine] = []
         for child in nodes(node):
             match child.data:
-                case "evidence_row":
+                case "evidence_row" | "numbers_row":
+                    name = tokens(child, "NAME")
                     rows.append(
                         s.RowDecl(
-                            name=self.ident(tokens(child, "NAME")[0]),
+                            name=self.ident(name[0]) if name else s.Ident("numbers", self.span(child)),
                             world=bool(tokens(child, "WORLD")),
                             texts=tuple(str(t)[1:-1] for t in tokens(child, "STRING")),
                             span=self.span(child),
@@ -162,9 +163,9 @@ class Composer(ExpressionBuilder):
                         )
                         for line in nodes(child)
                     ]
-        name, pipeline, variant = map(self.ident, tokens(node, "NAME"))
+        title, pipeline, variant = map(self.ident, tokens(node, "NAME"))
         return s.EvidenceDecl(
-            name=name,
+            name=title,
             pipeline=pipeline,
             variant=variant,
             rows=tuple(rows),

@@ -46,7 +46,7 @@ def evidence(node: s.EvidenceDecl, scope: Scope) -> Evidence | None:
             report.append(names.unknown(node.pipeline.span, owner, scope.pipelines, "pipeline"))
     elif (owner, change) not in scope.variants and scope.complete:
         known = [v for p, v in scope.variants if p == owner]
-        report.append(names.unknown(node.variant.span, change, known, f"variant of `{owner}`"))
+        report.append(names.unknown(node.variant.span, change, known, "variant"))
     rows = [r for r in (_row(d, node, report) for d in node.rows) if r is not None]
     given = {r.row for r in rows if not r.world} | ({"numbers"} if node.numbers else set())
     missing = [f"`{r}`" for r in ROWS if r not in given]
@@ -61,7 +61,7 @@ def evidence(node: s.EvidenceDecl, scope: Scope) -> Evidence | None:
     if not node.gate:
         report.append(
             faults.evidence(
-                node.name.span,
+                node.variant.span,
                 f"evidence `{node.name.text}` has no gate, so nothing could ever close it",
                 "add `gate { metric >= base(metric) }`",
             )
@@ -258,7 +258,7 @@ def ledger(node: s.LedgerDecl, scope: Scope) -> Ledger | None:
         return None
     found = scope.runnable(owners[0], workload)
     if found is not None and node.dim.text not in found[0].dims:
-        report.append(names.unknown(node.dim.span, node.dim.text, found[0].dims, f"dim of `{owners[0]}`"))
+        report.append(names.unknown(node.dim.span, node.dim.text, found[0].dims, "dim"))
     if not node.entries:
         report.append(faults.ledger(node.name.span, f"ledger `{node.name.text}` has no entry"))
     entries: dict[str, LedgerEntry] = {}

@@ -12,6 +12,7 @@ from opspec.frontend import syntax as s
 from opspec.frontend.faults import grouping
 from opspec.frontend.traffic import Reader
 from opspec.ir.dtypes import DType
+from opspec.ir.integers import Datum, Int
 from opspec.ir.program import Lengths, Op, Tensor, Workload
 
 
@@ -84,14 +85,19 @@ def misfit(workload: Workload, op: Op, node: s.WorkloadDecl) -> Diagnostic | Non
             for a in op.assumes:
                 if a.kind != "bound" or a.tensor != known.tensor or a.slack is None:
                     continue
-                try:
-                    slack = a.slack.evaluate(env, lambda _t, _at, v=longest: -(-v.numerator // v.denominator))  # type: ignore[misc]
-                except (KeyError, ZeroDivisionError):
+                top = Int.of(-(-longest.numerator // longest.denominator))
+                slack = _with(a.slack, known.tensor, top)
+                if slack.free_indices() or slack.tensors():
                     continue
-                if slack < 0:
+                if slack.evaluate(env) < 0:
                     return grouping.setting(
                         spans[known.tensor],
                         f"`{known.tensor}` is up to {longest}, more than the op assumes",
                         "",
                     )
     return None
+
+
+def _with(slack: Int, name: str, value: Int) -> Int:
+    """The slack with every element of the tensor at ``value``."""
+    return slack.substitute(lambda a: value if isinstance(a, Datum) and a.tensor == name else None)

@@ -285,8 +285,7 @@ def check_runnable(op: s.Ident, workload: s.Ident, scope: Scope) -> None:
         scope.report.append(names.unknown(op.span, op.text, scope.ops, "op"))
     elif workload.text not in scope.ops[op.text] and workload.text not in scope.refused:
         known = scope.ops[op.text]
-        what = f"workload of `{op.text}`"
-        scope.report.append(names.unknown(workload.span, workload.text, known, what))
+        scope.report.append(names.unknown(workload.span, workload.text, known, "workload"))
 
 
 def check_machine(name: s.Ident, scope: Scope) -> None:
