@@ -15,6 +15,7 @@ Nothing here knows an operator: ``exp(s - m)`` passes, ``exp(s - min)`` and ``x 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -87,7 +88,8 @@ class _Translation:
             case Read(name=name) if isinstance(self.nodes[name], Point) and self._mentions(value):
                 return self.of(self.nodes[name].value)  # type: ignore[union-attr]
             case Literal(value=number):
-                return sympy.Float(number) if isinstance(number, float) else sympy.Integer(int(number))
+                # exactly: SymPy tells 1.0 from 1
+                return sympy.Rational(number) if math.isfinite(number) else sympy.Float(number)
             case Unary(op=op, x=x) if op in ("exp", "neg", "reciprocal"):
                 inner = self.of(x)
                 if inner is None:

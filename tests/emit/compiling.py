@@ -51,8 +51,19 @@ def _compile(request: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
             for extents in request["extents"]:
                 dims = extents if isinstance(extents, dict) else dict.fromkeys(op.dims, extents)
                 for launch in launches:
-                    for kernel, options in _choices(kernels, op, launch, names, dims, dtypes, bool(request.get("wide"))):
-                        c = compiling._compile(op, launch, kernel, options, dims, dtypes, "", target(request.get("target", "sm_90")))
+                    for kernel, options in _choices(
+                        kernels, op, launch, names, dims, dtypes, bool(request.get("wide"))
+                    ):
+                        c = compiling._compile(
+                            op,
+                            launch,
+                            kernel,
+                            options,
+                            dims,
+                            dtypes,
+                            "",
+                            target(request.get("target", "sm_90")),
+                        )
                         rows.append(
                             {
                                 "kernel": c.kernel, "dims": dims, "spills": c.spills, "registers": c.registers,
@@ -62,7 +73,9 @@ def _compile(request: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def _choices(kernels: Any, op: Any, launch: Any, names: Any, dims: Any, dtypes: Any, wide: bool) -> list[tuple[Any, dict[str, Any]]]:
+def _choices(
+    kernels: Any, op: Any, launch: Any, names: Any, dims: Any, dtypes: Any, wide: bool
+) -> list[tuple[Any, dict[str, Any]]]:
     prefix = f"_configure_{compiling_name(op, launch)}"
     function = getattr(kernels, prefix)
     wanted = function.__code__.co_varnames[: function.__code__.co_argcount]
@@ -84,7 +97,9 @@ def compiling_name(op: Any, launch: Any) -> str:
     from opspec.emit.names import escape
 
     block = launch.plan.block
-    return f"{op.name}__{block.boundary}_{block.name}" if block.boundary else f"{escape(op.name)}_{block.name}"
+    return (
+        f"{op.name}__{block.boundary}_{block.name}" if block.boundary else f"{escape(op.name)}_{block.name}"
+    )
 
 
 def main() -> None:

@@ -36,7 +36,8 @@ def built(text: str, sizes: Sizes | None = None) -> Any:
         spec.write_text(text, encoding="utf-8")
         path = Path(folder) / "kernel.py"
         path.write_text(
-            build_package(load(spec), "spec.op", limits(), sizes or Sizes()).files["kernel.py"], encoding="utf-8"
+            build_package(load(spec), "spec.op", limits(), sizes or Sizes()).files["kernel.py"],
+            encoding="utf-8",
         )
         return load_module(path)
 
@@ -189,7 +190,9 @@ def i03_empty_extents() -> None:
 
 @case
 def i04_strides() -> None:
-    for m in both("op s[M, N](x: f32[M, N]) -> y: f32[M, N] { kernel k { y[m, n] = softmax[n](x[m, n]) } }\n"):
+    for m in both(
+        "op s[M, N](x: f32[M, N]) -> y: f32[M, N] { kernel k { y[m, n] = softmax[n](x[m, n]) } }\n"
+    ):
         x = torch.tensor([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]).t()
         right = [[0.015876, 0.117310, 0.866813]] * 2
         same(m.s(x), right, 1e-6)

@@ -100,7 +100,14 @@ class Maker:
         if roll < 0.55:
             b = self.expression(at, depth - 1)
             form = self.r.choice(
-                ("{a} + {b}", "{a} - {b}", "{a} * {b}", "{a} / (abs({b}) + 1)", "max({a}, {b})", "min({a}, {b})")
+                (
+                    "{a} + {b}",
+                    "{a} - {b}",
+                    "{a} * {b}",
+                    "{a} / (abs({b}) + 1)",
+                    "max({a}, {b})",
+                    "min({a}, {b})",
+                )
             )
             return "(" + form.format(a=a, b=b) + ")"
         if roll < 0.65:
@@ -177,7 +184,9 @@ class Maker:
         if (roll < 0.3 and at) or not free:
             text = self.map(name, at)
         elif roll < 0.55:
-            over = (self.r.choice(free),) if self.chance(0.8) or len(free) < 2 else tuple(self.r.sample(free, 2))
+            over = (
+                (self.r.choice(free),) if self.chance(0.8) or len(free) < 2 else tuple(self.r.sample(free, 2))
+            )
             text = self.fold(at, over)
         elif roll < 0.78 and len(at) >= 2:
             text = self.product(at, self.r.choice(free))
@@ -207,7 +216,10 @@ class Maker:
             line = self.statements[k]
             last = k == len(self.values) - 1
             if (last or self.chance(0.4)) and name not in self.masked:
-                self.outputs[name] = (self.r.choice(("f32", "f32", "bf16", "f16")), tuple(self.axes[a] for a in own))
+                self.outputs[name] = (
+                    self.r.choice(("f32", "f32", "bf16", "f16")),
+                    tuple(self.axes[a] for a in own),
+                )
             elif last:
                 indices = ", ".join(own)
                 kernels[-1].append(line)
@@ -225,7 +237,8 @@ class Maker:
         parameters += [f"{n}: {t}" for n, t in self.scalars.items()]
         results = [f"{n}: {d}[{', '.join(e)}]" for n, (d, e) in self.outputs.items()]
         body = "".join(
-            f"  kernel k{k} {{\n" + "".join(f"    {line}\n" for line in lines) + "  }\n" for k, lines in enumerate(kernels)
+            f"  kernel k{k} {{\n" + "".join(f"    {line}\n" for line in lines) + "  }\n"
+            for k, lines in enumerate(kernels)
         )
         assumes = f"  assume {', '.join(sorted(self.assumes))}\n" if self.assumes else ""
         used = {d for _, e in (*self.tensors.values(), *self.outputs.values()) for d in e}

@@ -79,8 +79,18 @@ def _answer(request: dict[str, Any], folder: Path) -> dict[str, Any]:
     if kernels:
         for op, boundary in verify.buildable(module):
             for dtypes in list(verify.assignments(op))[: request.get("dtypes", 99)]:
-                v = verify._verify(module, op, boundary, dtypes, kernels, "cpu", request["count"], request.get("seed", 0))
-                rows.append({"op": op.name, "boundary": boundary.name, "dtypes": v.dtypes, "cases": v.cases, "faults": v.faults})
+                v = verify._verify(
+                    module, op, boundary, dtypes, kernels, "cpu", request["count"], request.get("seed", 0)
+                )
+                rows.append(
+                    {
+                        "op": op.name,
+                        "boundary": boundary.name,
+                        "dtypes": v.dtypes,
+                        "cases": v.cases,
+                        "faults": v.faults,
+                    }
+                )
     return {"verdicts": rows, "kernel": texts[0], "tiny": texts[-1]}
 
 
