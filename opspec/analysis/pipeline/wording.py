@@ -69,7 +69,7 @@ def headline(v: Comparison, base: Breakdown) -> str:
     """The kernel's gain and the end-to-end gain, never one without the other."""
     end = f"end to end {gain(v.gain)} ({ms(base.total)} → {ms(v.after.total)}, {_saved(v)})"
     kernels = [
-        f"{c.name} {gain(c.kernel)} a run"
+        f"{c.name} {gain(c.kernel)} a run{_mixed(c)}"
         + (f", {gain(c.stage)} for all runs" if c.stage != c.kernel else "")
         for c in v.changes
         if c.kernel is not None and c.kernel != 1
