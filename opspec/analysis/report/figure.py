@@ -32,7 +32,7 @@ def roofline(machine: Machine, pages: Sequence[OpPage]) -> dict[str, Any]:
                 "type": "log",
                 "title": {"text": "FLOP/s"},
                 "range": [_log(min(lowest / 3, machine.bandwidth * 0.05)), _log(top)],
-                "exponentformat": "SI",
+                "exponentformat": "power",
             },
             "hovermode": "closest",
             "legend": {"orientation": "h", "y": -0.2},
@@ -56,7 +56,7 @@ def _roofs(machine: Machine) -> list[dict[str, Any]]:
     highest = max(*machine.tensor.values(), machine.vector)
     found = [
         _line(
-            f"HBM {number(machine.bandwidth, 'B/s')}",
+            f"HBM {_rate(machine.bandwidth)}",
             machine.bandwidth,
             highest,
             "solid",
@@ -64,7 +64,7 @@ def _roofs(machine: Machine) -> list[dict[str, Any]]:
             "memory.bandwidth",
         ),
         _line(
-            f"L2 {number(machine.l2_bandwidth, 'B/s')}",
+            f"L2 {_rate(machine.l2_bandwidth)}",
             machine.l2_bandwidth,
             highest,
             "dot",
@@ -98,13 +98,17 @@ def _line(name: str, slope: float, top: float, dash: str, machine: Machine, key:
     return {
         "type": "scatter",
         "mode": "lines",
-        "name": name.replace("B/s", "B/s"),
+        "name": name,
         "x": [_LEFT, top / slope],
         "y": [_LEFT * slope, top],
         "line": {"dash": dash, "width": 1.5},
         "meta": "roof",
-        "hovertemplate": _hover(name, [f"{slope / 1e12:.4g} TB/s", _source(machine, key)]),
+        "hovertemplate": _hover(name, [_rate(slope), _source(machine, key)]),
     }
+
+
+def _rate(value: float) -> str:
+    return f"{value / 1e12:.4g} TB/s"
 
 
 def _source(machine: Machine, key: str) -> str:

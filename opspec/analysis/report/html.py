@@ -6,13 +6,16 @@ The template escapes everything but three values that are ours: MathML, JSON wit
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opspec.analysis.report.figure import roofline
 from opspec.analysis.report.model import Measurement, OpPage, Report, Spot
 from opspec.analysis.review.wording import number
 from opspec.diagnostics import Code, Diagnostic, Failure, register
 from opspec.resources import folder
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 NO_PLOTS = register(
     Code(
@@ -55,8 +58,19 @@ def to_html(report: Report, plotly: str) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.filters["ticks"] = ticks
     template = environment.get_template("report.html.j2")
     return template.render(page=_page(report, plotly), marks=MARKS)
+
+
+def ticks(text: str) -> Markup:
+    """Escaped text, with what stands between backticks as code."""
+    from markupsafe import Markup, escape
+
+    parts = [escape(p) for p in text.split("`")]
+    if len(parts) % 2 == 0:
+        return escape(text)
+    return Markup("").join(Markup("<code>{}</code>").format(p) if k % 2 else p for k, p in enumerate(parts))
 
 
 def _page(report: Report, plotly: str) -> dict[str, Any]:
@@ -101,7 +115,7 @@ def _spot(spot: Spot) -> dict[str, Any]:
                 "numbers": (
                     number(r.size, "B"),
                     number(r.ai, ""),
-                    number(r.ai_tensor, ""),
+                    number(r.ai_tensor if spot.dtype else None, ""),
                     number(r.time, "s"),
                 ),
                 "bound": r.bound,
