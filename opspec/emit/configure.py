@@ -15,7 +15,7 @@ from opspec.emit.triton import KernelText
 from opspec.ir.dtypes import choices
 from opspec.schedule.graph import Graph
 from opspec.schedule.plan import Variant
-from opspec.schedule.resources import Limits, epilogue_registers, offered_tiles
+from opspec.schedule.resources import Limits, epilogue_registers, offered_tiles, side_by_side
 from opspec.schedule.roles import fast_axes
 from opspec.schedule.tile import Loop, statements
 
@@ -218,8 +218,8 @@ def _product_choice(
     others = [a for a in text.blocks if a not in roles.tile and a not in free]
     batch = [extent[a] for a in roles.grid if a not in text.blocks]
     if len(free) == 2 and len(others) == 1:
-        busy = epilogue_registers(variant.program)
-        offered = [offered_tiles(limits, bits, busy) for bits in (16, 32)]
+        busy, sharing = epilogue_registers(variant.program), side_by_side(variant.program)
+        offered = [offered_tiles(limits, bits, busy, sharing) for bits in (16, 32)]
         if sizes.product is not None:
             offered = [((sizes.product, sizes.product, least[others[0]], 4, 2),)] * 2
         wide, narrow = map(_tiles_text, offered)

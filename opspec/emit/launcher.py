@@ -171,8 +171,8 @@ class _Launcher:
             if all(t == "_" for t in targets):
                 self.lines.append(rank)
             else:
-                comma = "," if len(targets) == 1 else ""
-                self.lines.append(f"{', '.join(targets)}{comma} = {rank}")
+                names = f"({targets[0]},)" if len(targets) == 1 else ", ".join(targets)
+                self.lines.append(f"{names} = {rank}")
         for tensor in inputs:
             for position, e in enumerate(tensor.extents):
                 self._solve(tensor, position, e)

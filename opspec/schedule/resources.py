@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from opspec.ir.values import Unary, walk
-from opspec.schedule.tile import Let, Loop, Statement, TileProgram
+from opspec.schedule.tile import Let, Loop, Multiply, Statement, TileProgram, statements
 
 REGISTERS_PER_THREAD = 255
 BARRIER_BYTES = 8
+OVERHEAD = 64  # registers per thread for addresses, masks and operands in flight
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,13 +37,15 @@ class ProductTile:
     warps: int
     stages: int
 
-    def shared_memory(self, bits: int, *, descriptors: bool = False) -> int:
+    def shared_memory(self, bits: int, *, descriptors: bool = False, sharing: int = 1) -> int:
         """Bytes of shared memory with operands of ``bits`` bits.
+
+        ``sharing``: products that run side by side on one row operand, each with columns of its own.
 
         ``descriptors``: loads through tensor-memory descriptors, which stage the epilogue's tile
         (in the operands' width) and need barriers.
         """
-        operands = self.stages * (self.rows + self.columns) * self.depth * bits // 8
+        operands = self.stages * (self.rows + sharing * self.columns) * self.depth * bits // 8
         if not descriptors:
             return operands
         return operands + self.rows * self.columns * bits // 8 + (self.stages + 1) * BARRIER_BYTES
@@ -51,11 +54,13 @@ class ProductTile:
         """32-bit registers per thread that the f32 accumulator takes."""
         return self.rows * self.columns // (32 * self.warps)
 
-    def fits(self, limits: Limits, bits: int, *, descriptors: bool = False, epilogue: int = 0) -> bool:
+    def fits(
+        self, limits: Limits, bits: int, *, descriptors: bool = False, epilogue: int = 0, sharing: int = 1
+    ) -> bool:
         """Whether a multiprocessor can hold one such block; ``epilogue``: further values per element."""
-        registers = self.accumulator_registers() * (1 + epilogue) + 32
+        registers = self.accumulator_registers() * (sharing + epilogue) + OVERHEAD
         return (
-            self.shared_memory(bits, descriptors=descriptors) <= limits.shared_memory
+            self.shared_memory(bits, descriptors=descriptors, sharing=sharing) <= limits.shared_memory
             and registers <= REGISTERS_PER_THREAD
             and registers * 32 * self.warps <= limits.registers
         )
@@ -63,7 +68,7 @@ class ProductTile:
 
 # Wide tiles first: they read each operand least often.
 SHAPES_16 = (
-    (128, 256, 64, 8, 3), (128, 128, 64, 8, 3), (128, 64, 64, 4, 3), (64, 128, 64, 4, 4), (64, 64, 64, 4, 4),
+    (128, 256, 64, 8, 3), (128, 128, 64, 8, 3), (128, 64, 64, 4, 3), (128, 64, 64, 8, 3), (64, 128, 64, 4, 4), (64, 64, 64, 4, 4),
     (32, 64, 64, 4, 4), (16, 128, 64, 4, 4), (16, 64, 128, 4, 4), (16, 32, 128, 2, 4), (16, 16, 64, 2, 4),
 )  # fmt: skip
 SHAPES_32 = (
@@ -90,11 +95,20 @@ def epilogue_registers(program: TileProgram) -> int:
     return int(any(isinstance(v, Unary) and v.op != "neg" for s in lets for v in walk(s.value)))
 
 
-def offered_tiles(limits: Limits, bits: int, epilogue: int = 0) -> tuple[tuple[int, int, int, int, int], ...]:
+def side_by_side(program: TileProgram) -> int:
+    """How many block products accumulate in one loop."""
+    loops = [s for s in statements(program.body) if isinstance(s, Loop)]
+    counts = [sum(isinstance(s, Multiply) and s.accumulate for s in loop.body) for loop in loops]
+    return max([1, *counts])
+
+
+def offered_tiles(
+    limits: Limits, bits: int, epilogue: int = 0, sharing: int = 1
+) -> tuple[tuple[int, int, int, int, int], ...]:
     """For each shape the deepest pipeline that fits; shapes that don't fit are dropped."""
     out: dict[tuple[int, int, int], tuple[int, int, int, int, int]] = {}
     for tile in candidates(bits):
         key = (tile.rows, tile.columns, tile.depth)
-        if key not in out and tile.fits(limits, bits, epilogue=epilogue):
+        if key not in out and tile.fits(limits, bits, epilogue=epilogue, sharing=sharing):
             out[key] = (tile.rows, tile.columns, tile.depth, tile.warps, tile.stages)
     return tuple(out.values())

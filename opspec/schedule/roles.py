@@ -25,7 +25,8 @@ WHOLE = 256  # a reduced axis of a block product up to this extent lives in the 
 class Product:
     """A fold that a matrix unit can run: ``a`` carries rows and ``k``, ``b`` carries ``k`` and columns.
 
-    ``cast``: the type both operands enter in; None leaves f32.
+    ``cast``: the type both operands enter in; None leaves f32. ``steps``: further reduced axes, walked
+    one index at a time around the product.
     """
 
     fold: str
@@ -35,6 +36,7 @@ class Product:
     rows: str
     columns: str
     cast: Storage | None
+    steps: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,10 +68,12 @@ def assign_roles(graph: Graph, typical: Callable[[Int], int | None]) -> tuple[Ro
     grid = grid_axes(graph, order)
     inner = tuple(a for a in order if a not in grid)
     products = find_products(graph, grid, inner)
-    blocked = _blocked(graph, grid, inner, products)
+    products = _compatible(graph, products)
+    steps = frozenset(a for p in products.values() for a in p.steps)
+    blocked = _blocked(graph, grid, inner, products) - steps
     products = {p.fold: p for p in products.values() if {p.rows, p.columns, p.k} <= blocked}
     size = {a: typical(graph.block.axis(a).extent) for a in inner}
-    must = {p.k for p in products.values() if _streams_always(graph, p, size)}
+    must = {p.k for p in products.values() if _streams_always(graph, p, size)} | steps
     free = sorted((a for a in inner if a not in must), key=lambda a: -(size[a] or LARGE))
     variants: list[Roles] = []
     for count in range(len(free) + 1):
@@ -84,6 +88,14 @@ def assign_roles(graph: Graph, typical: Callable[[Int], int | None]) -> tuple[Ro
             Roles(grid=grid, tile=tile, stream=stream, blocked=own, products=products, laned=laned)
         )
     return tuple(variants)
+
+
+def _compatible(graph: Graph, products: dict[str, Product]) -> dict[str, Product]:
+    """Products whose stepped axes nothing else of the block wants as a block dimension or a result."""
+    blocked = {x for p in products.values() for x in (p.rows, p.columns, p.k)}
+    free = {a for n in graph.nodes if isinstance(n, Store) for a in n.axes}
+    folded = {a for n in graph.nodes if isinstance(n, Fold) and n.name not in products for a in n.over}
+    return {name: p for name, p in products.items() if not p.steps & (blocked | free | folded)}
 
 
 def _laned(graph: Graph, stream: tuple[str, ...], products: dict[str, Product]) -> str | None:
@@ -123,12 +135,14 @@ def find_products(graph: Graph, grid: tuple[str, ...], inner: tuple[str, ...]) -
     for fold in graph.nodes:
         if not isinstance(fold, Fold) or fold.monoid != "sum" or not isinstance(fold.body, Binary):
             continue
-        if fold.body.op != "mul" or len(fold.over) != 1:
+        if fold.body.op != "mul":
             continue
-        a, b, k = fold.body.a, fold.body.b, fold.over[0]
-        left, right = graph.axes_of(a) - {k}, graph.axes_of(b) - {k}
-        if k not in graph.axes_of(a) or k not in graph.axes_of(b):
+        a, b, over = fold.body.a, fold.body.b, set(fold.over)
+        left, right = graph.axes_of(a) - over, graph.axes_of(b) - over
+        if not over <= graph.axes_of(a) & graph.axes_of(b):
             continue
+        # of several reduced axes the last meets the matrix unit, the others are walked one at a time
+        k = max(fold.over, key=axis_order(graph).index)
         rows = [x for x in (*inner, *grid) if x in left - right]
         columns = [x for x in (*inner, *grid) if x in right - left]
         if not rows or not columns:
@@ -141,7 +155,8 @@ def find_products(graph: Graph, grid: tuple[str, ...], inner: tuple[str, ...]) -
         pick_row, pick_column = _prefer(rows, inner), _prefer(columns, inner)
         if pick_row is None or pick_column is None:
             continue
-        if graph.axes_of(a) & set(inner) - {k, pick_row} or graph.axes_of(b) & set(inner) - {k, pick_column}:
+        held = set(inner) - over
+        if graph.axes_of(a) & held - {pick_row} or graph.axes_of(b) & held - {pick_column}:
             continue
         row_first = _before(graph, pick_row, pick_column)
         cast = _operand_type(graph, fold, a, b)
@@ -152,7 +167,14 @@ def find_products(graph: Graph, grid: tuple[str, ...], inner: tuple[str, ...]) -
         if not row_first:
             a, b, pick_row, pick_column = b, a, pick_column, pick_row
         found[fold.name] = Product(
-            fold=fold.name, a=a, b=b, k=k, rows=pick_row, columns=pick_column, cast=cast
+            fold=fold.name,
+            a=a,
+            b=b,
+            k=k,
+            rows=pick_row,
+            columns=pick_column,
+            cast=cast,
+            steps=frozenset(over - {k}),
         )
     return found
 

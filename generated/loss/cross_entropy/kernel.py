@@ -39,7 +39,7 @@ def _cross_entropy_rows_resident(
     mask = (m[:, None] < M) & (v[None, :] < V)
     x = tl.load(x_at, mask=mask, other=float("-inf")).to(tl.float32)
     lse_m = reduce_max(x, axis=1)
-    lse_sum = tl.sum(tl.exp(x - lse_m[:, None]), axis=1)
+    lse_sum = tl.sum(tl.where(v[None, :] < V, tl.exp(x - lse_m[:, None]), 0.0), axis=1)
     # lse[m] = logsumexp[v](x[m, v])
     lse = lse_m + tl.log(lse_sum)
     tl.store(lse_ptr + m * lse_stride_M, lse, mask=m < M)

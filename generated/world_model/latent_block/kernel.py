@@ -175,7 +175,7 @@ def _latent_block_attend(
 
 
 @triton.jit
-def _latent_block_out_resident(
+def _latent_block_out_streamed(
     wo_ptr,
     y_ptr,
     o_ptr,
@@ -192,132 +192,90 @@ def _latent_block_out_resident(
     o_stride_L,
     o_stride_H,
     o_stride_D,
-    BLOCK_H: tl.constexpr,
+    BLOCK_L: tl.constexpr,
+    BLOCK_C: tl.constexpr,
     BLOCK_D: tl.constexpr,
+    GROUP: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Resident: b in parallel, l in parallel, c in parallel, h whole, d whole."""
+    """Streamed: b in parallel, l in parallel by blocks, c in parallel by blocks, d whole, h streamed."""
     pid = tl.program_id(0).to(INDEX)
-    c = pid % (D * H)
-    l = pid // (D * H) % L
-    b = pid // (D * H) // L
-    h = tl.arange(0, BLOCK_H).to(INDEX)
+    tiles = tl.cdiv(L, BLOCK_L) * tl.cdiv(D * H, BLOCK_C)
+    b = pid // tiles
+    pid = pid % tiles
+    pid_l, pid_c = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(D * H, BLOCK_C), GROUP)
+    l = pid_l * BLOCK_L + tl.arange(0, BLOCK_L)
+    c = pid_c * BLOCK_C + tl.arange(0, BLOCK_C)
     d = tl.arange(0, BLOCK_D).to(INDEX)
-    o_at = o_ptr + b * o_stride_B + l * o_stride_L + h[:, None] * o_stride_H + d[None, :] * o_stride_D
-    mask = (h[:, None] < H) & (d[None, :] < D)
-    o = tl.load(o_at, mask=mask, other=0.0).to(tl.float32)
-    wo_at = wo_ptr + h[:, None] * wo_stride_H + d[None, :] * wo_stride_D + c * wo_stride_2
-    wo = tl.load(wo_at, mask=mask, other=0.0).to(tl.float32)
-    # y[b, l, c] = sum[h, d](o[b, l, h, d] * wo[h, d, c])
-    y = tl.sum(tl.where(mask, o * wo, 0.0))
-    y_at = y_ptr + b * y_stride_B + l * y_stride_L + c * y_stride_2
-    tl.store(y_at, y)
-
-
-@triton.jit
-def _latent_block_out_streamed1(
-    wo_ptr,
-    y_ptr,
-    o_ptr,
-    L,
-    H,
-    D,
-    wo_stride_H,
-    wo_stride_D,
-    wo_stride_2,
-    y_stride_B,
-    y_stride_L,
-    y_stride_2,
-    o_stride_B,
-    o_stride_L,
-    o_stride_H,
-    o_stride_D,
-    BLOCK_H: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-    STEPS: tl.constexpr,
-    INDEX: tl.constexpr,
-):
-    """Streamed: b in parallel, l in parallel, c in parallel, h whole, d streamed in steps and lanes."""
-    pid = tl.program_id(0).to(INDEX)
-    c = pid % (D * H)
-    l = pid // (D * H) % L
-    b = pid // (D * H) // L
-    h = tl.arange(0, BLOCK_H).to(INDEX)
-    y_lanes = tl.zeros((BLOCK_H, BLOCK_D), tl.float32)
-    for d_start in range(0, D, STEPS * BLOCK_D):
-        d = d_start + tl.arange(0, STEPS)[:, None] * BLOCK_D
-        d = (d + tl.arange(0, BLOCK_D)[None, :]).to(INDEX)
-        o_at = (
-            o_ptr
-            + b * o_stride_B
-            + l * o_stride_L
-            + h[:, None, None] * o_stride_H
-            + d[None, :, :] * o_stride_D
-        )
-        mask = (h[:, None, None] < H) & (d[None, :, :] < D)
-        o = tl.load(o_at, mask=mask, other=0.0).to(tl.float32)
-        wo_at = wo_ptr + h[:, None, None] * wo_stride_H + d[None, :, :] * wo_stride_D + c * wo_stride_2
-        wo = tl.load(wo_at, mask=mask, other=0.0).to(tl.float32)
-        # y[b, l, c] = sum[h, d](o[b, l, h, d] * wo[h, d, c])
-        y_lanes_chunk = tl.sum(tl.where(mask, o * wo, 0.0), axis=1)
-        y_lanes = y_lanes + y_lanes_chunk
-    y = tl.sum(y_lanes)
-    y_at = y_ptr + b * y_stride_B + l * y_stride_L + c * y_stride_2
-    tl.store(y_at, y)
-
-
-@triton.jit
-def _latent_block_out_streamed2(
-    wo_ptr,
-    y_ptr,
-    o_ptr,
-    L,
-    H,
-    D,
-    wo_stride_H,
-    wo_stride_D,
-    wo_stride_2,
-    y_stride_B,
-    y_stride_L,
-    y_stride_2,
-    o_stride_B,
-    o_stride_L,
-    o_stride_H,
-    o_stride_D,
-    BLOCK_D: tl.constexpr,
-    STEPS: tl.constexpr,
-    INDEX: tl.constexpr,
-):
-    """Streamed: b in parallel, l in parallel, c in parallel, h streamed, d streamed in steps and lanes."""
-    pid = tl.program_id(0).to(INDEX)
-    c = pid % (D * H)
-    l = pid // (D * H) % L
-    b = pid // (D * H) // L
-    y_lanes = tl.zeros((BLOCK_D,), tl.float32)
+    y = tl.zeros((BLOCK_L, BLOCK_C), tl.float32)
     for h in range(0, H):
-        for d_start in range(0, D, STEPS * BLOCK_D):
-            d = d_start + tl.arange(0, STEPS)[:, None] * BLOCK_D
-            d = (d + tl.arange(0, BLOCK_D)[None, :]).to(INDEX)
-            o_at = o_ptr + b * o_stride_B + l * o_stride_L + h * o_stride_H + d * o_stride_D
-            o = tl.load(o_at, mask=d < D, other=0.0).to(tl.float32)
-            wo_at = wo_ptr + h * wo_stride_H + d * wo_stride_D + c * wo_stride_2
-            wo = tl.load(wo_at, mask=d < D, other=0.0).to(tl.float32)
+        o_at = o_ptr + b * o_stride_B + l[:, None] * o_stride_L + h * o_stride_H + d[None, :] * o_stride_D
+        mask = (l[:, None] < L) & (d[None, :] < D)
+        o = tl.load(o_at, mask=mask, other=0.0)
+        wo_at = wo_ptr + h * wo_stride_H + d[:, None] * wo_stride_D + c[None, :] * wo_stride_2
+        mask_2 = (d[:, None] < D) & (c[None, :] < tl.cast(D, tl.int64) * H)
+        wo = tl.load(wo_at, mask=mask_2, other=0.0)
+        # y[b, l, c] = sum[h, d](o[b, l, h, d] * wo[h, d, c])
+        y = tl.dot(o, wo, y, input_precision="ieee")
+    y_at = y_ptr + b * y_stride_B + l[:, None] * y_stride_L + c[None, :] * y_stride_2
+    mask_3 = (l[:, None] < L) & (c[None, :] < tl.cast(D, tl.int64) * H)
+    tl.store(y_at, y, mask=mask_3)
+
+
+@triton.jit
+def _latent_block_out_streamed(
+    wo_ptr,
+    y_ptr,
+    o_ptr,
+    L,
+    H,
+    D,
+    wo_stride_H,
+    wo_stride_D,
+    wo_stride_2,
+    y_stride_B,
+    y_stride_L,
+    y_stride_2,
+    o_stride_B,
+    o_stride_L,
+    o_stride_H,
+    o_stride_D,
+    BLOCK_L: tl.constexpr,
+    BLOCK_C: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, l in parallel by blocks, c in parallel by blocks, h streamed, d streamed."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(L, BLOCK_L) * tl.cdiv(D * H, BLOCK_C)
+    b = pid // tiles
+    pid = pid % tiles
+    pid_l, pid_c = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(D * H, BLOCK_C), GROUP)
+    l = pid_l * BLOCK_L + tl.arange(0, BLOCK_L)
+    c = pid_c * BLOCK_C + tl.arange(0, BLOCK_C)
+    y = tl.zeros((BLOCK_L, BLOCK_C), tl.float32)
+    for h in range(0, H):
+        for d_start in range(0, D, BLOCK_D):
+            d = (d_start + tl.arange(0, BLOCK_D)).to(INDEX)
+            o_at = o_ptr + b * o_stride_B + l[:, None] * o_stride_L + h * o_stride_H + d[None, :] * o_stride_D
+            mask = (l[:, None] < L) & (d[None, :] < D)
+            o = tl.load(o_at, mask=mask, other=0.0)
+            wo_at = wo_ptr + h * wo_stride_H + d[:, None] * wo_stride_D + c[None, :] * wo_stride_2
+            mask_2 = (d[:, None] < D) & (c[None, :] < tl.cast(D, tl.int64) * H)
+            wo = tl.load(wo_at, mask=mask_2, other=0.0)
             # y[b, l, c] = sum[h, d](o[b, l, h, d] * wo[h, d, c])
-            y_lanes_chunk = tl.sum(tl.where(d < D, o * wo, 0.0), axis=0)
-            y_lanes = y_lanes + y_lanes_chunk
-    y = tl.sum(y_lanes)
-    y_at = y_ptr + b * y_stride_B + l * y_stride_L + c * y_stride_2
-    tl.store(y_at, y)
+            y = tl.dot(o, wo, y, input_precision="ieee")
+    y_at = y_ptr + b * y_stride_B + l[:, None] * y_stride_L + c[None, :] * y_stride_2
+    mask_3 = (l[:, None] < L) & (c[None, :] < tl.cast(D, tl.int64) * H)
+    tl.store(y_at, y, mask=mask_3)
 
 
 def _configure_latent_block_qkv(B: int, L: int, H: int, D: int, width: int):
     """Kernel, grid and launch options of `qkv` for one shape."""
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
-        (128, 256, 64, 8, 3),
-        (128, 128, 64, 8, 3),
-        (128, 64, 64, 4, 3),
-        (64, 128, 64, 4, 4),
+        (128, 64, 64, 8, 3),
         (64, 64, 64, 4, 4),
         (32, 64, 64, 4, 4),
         (16, 128, 64, 4, 4),
@@ -364,40 +322,56 @@ def _configure_latent_block_attend(B: int, L: int, H: int, D: int, width: int):
 
 def _configure_latent_block_out(B: int, L: int, H: int, D: int, width: int):
     """Kernel, grid and launch options of `out` for one shape."""
-    BLOCK_H = launch.power_of_2(H)
-    BLOCK_D = launch.power_of_2(D, 64)
-    if BLOCK_H * BLOCK_D <= 16384:
+    BLOCK_D = launch.power_of_2(D, 16)
+    if BLOCK_D <= 512:
+        BLOCK_L = launch.power_of_2(
+            L, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_D)))
+        )
+        BLOCK_C = launch.power_of_2(
+            D * H, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_D)))
+        )
         options = {
-            "BLOCK_H": BLOCK_H,
+            "BLOCK_L": BLOCK_L,
+            "BLOCK_C": BLOCK_C,
             "BLOCK_D": BLOCK_D,
-            "num_warps": launch.warps(BLOCK_H * BLOCK_D, 16),
-            "num_stages": 1,
+            "GROUP": 8,
+            "num_warps": 8 if width < 4 else 4,
+            "num_stages": 2,
             "enable_fp_fusion": True,
         }
-        return _latent_block_out_resident, B * L * (D * H), options
-    BLOCK_H = launch.power_of_2(H)
-    if BLOCK_H <= 16384:
-        BLOCK_D = launch.power_of_2(D, 1, 128 * (16 // width))
-        STEPS = 8
-        options = {
-            "BLOCK_H": BLOCK_H,
-            "BLOCK_D": BLOCK_D,
-            "STEPS": STEPS,
-            "num_warps": launch.warps(BLOCK_D, 16 // width, 4),
-            "num_stages": 1,
-            "enable_fp_fusion": True,
-        }
-        return _latent_block_out_streamed1, B * L * (D * H), options
-    BLOCK_D = launch.power_of_2(D, 1, 128 * (16 // width))
-    STEPS = 8
+        return _latent_block_out_streamed, B * triton.cdiv(L, BLOCK_L) * triton.cdiv(D * H, BLOCK_C), options
+    # rows, columns, depth, warps, stages: the first that fills the device
+    tiles = (
+        (128, 256, 64, 8, 3),
+        (128, 128, 64, 8, 3),
+        (128, 64, 64, 4, 3),
+        (64, 128, 64, 4, 4),
+        (64, 64, 64, 4, 4),
+        (32, 64, 64, 4, 4),
+        (16, 128, 64, 4, 4),
+        (16, 64, 128, 4, 4),
+        (16, 32, 128, 2, 4),
+        (16, 16, 64, 2, 4),
+    )
+    if width == 4:
+        tiles = (
+            (64, 64, 16, 4, 2),
+            (64, 32, 16, 4, 2),
+            (32, 32, 32, 4, 2),
+            (16, 32, 32, 2, 2),
+            (16, 16, 32, 2, 2),
+        )
+    BLOCK_L, BLOCK_C, BLOCK_D, num_warps, num_stages = launch.pick_tile(tiles, L, D * H, B)
     options = {
+        "BLOCK_L": BLOCK_L,
+        "BLOCK_C": BLOCK_C,
         "BLOCK_D": BLOCK_D,
-        "STEPS": STEPS,
-        "num_warps": launch.warps(BLOCK_D, 16 // width, 4),
-        "num_stages": 1,
+        "GROUP": 8,
+        "num_warps": num_warps,
+        "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
-    return _latent_block_out_streamed2, B * L * (D * H), options
+    return _latent_block_out_streamed, B * triton.cdiv(L, BLOCK_L) * triton.cdiv(D * H, BLOCK_C), options
 
 
 def latent_block(
@@ -721,7 +695,7 @@ def _latent_block__three_kernels_attend(
 
 
 @triton.jit
-def _latent_block__three_kernels_out_resident(
+def _latent_block__three_kernels_out_streamed(
     wo_ptr,
     y_ptr,
     o_ptr,
@@ -738,132 +712,90 @@ def _latent_block__three_kernels_out_resident(
     o_stride_L,
     o_stride_H,
     o_stride_D,
-    BLOCK_H: tl.constexpr,
+    BLOCK_L: tl.constexpr,
+    BLOCK_C: tl.constexpr,
     BLOCK_D: tl.constexpr,
+    GROUP: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Resident: b in parallel, l in parallel, c in parallel, h whole, d whole."""
+    """Streamed: b in parallel, l in parallel by blocks, c in parallel by blocks, d whole, h streamed."""
     pid = tl.program_id(0).to(INDEX)
-    c = pid % (D * H)
-    l = pid // (D * H) % L
-    b = pid // (D * H) // L
-    h = tl.arange(0, BLOCK_H).to(INDEX)
+    tiles = tl.cdiv(L, BLOCK_L) * tl.cdiv(D * H, BLOCK_C)
+    b = pid // tiles
+    pid = pid % tiles
+    pid_l, pid_c = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(D * H, BLOCK_C), GROUP)
+    l = pid_l * BLOCK_L + tl.arange(0, BLOCK_L)
+    c = pid_c * BLOCK_C + tl.arange(0, BLOCK_C)
     d = tl.arange(0, BLOCK_D).to(INDEX)
-    o_at = o_ptr + b * o_stride_B + l * o_stride_L + h[:, None] * o_stride_H + d[None, :] * o_stride_D
-    mask = (h[:, None] < H) & (d[None, :] < D)
-    o = tl.load(o_at, mask=mask, other=0.0).to(tl.float32)
-    wo_at = wo_ptr + h[:, None] * wo_stride_H + d[None, :] * wo_stride_D + c * wo_stride_2
-    wo = tl.load(wo_at, mask=mask, other=0.0).to(tl.float32)
-    # y[b, l, c] = sum[h, d](o[b, l, h, d] * wo[h, d, c])
-    y = tl.sum(tl.where(mask, o * wo, 0.0))
-    y_at = y_ptr + b * y_stride_B + l * y_stride_L + c * y_stride_2
-    tl.store(y_at, y)
-
-
-@triton.jit
-def _latent_block__three_kernels_out_streamed1(
-    wo_ptr,
-    y_ptr,
-    o_ptr,
-    L,
-    H,
-    D,
-    wo_stride_H,
-    wo_stride_D,
-    wo_stride_2,
-    y_stride_B,
-    y_stride_L,
-    y_stride_2,
-    o_stride_B,
-    o_stride_L,
-    o_stride_H,
-    o_stride_D,
-    BLOCK_H: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-    STEPS: tl.constexpr,
-    INDEX: tl.constexpr,
-):
-    """Streamed: b in parallel, l in parallel, c in parallel, h whole, d streamed in steps and lanes."""
-    pid = tl.program_id(0).to(INDEX)
-    c = pid % (D * H)
-    l = pid // (D * H) % L
-    b = pid // (D * H) // L
-    h = tl.arange(0, BLOCK_H).to(INDEX)
-    y_lanes = tl.zeros((BLOCK_H, BLOCK_D), tl.float32)
-    for d_start in range(0, D, STEPS * BLOCK_D):
-        d = d_start + tl.arange(0, STEPS)[:, None] * BLOCK_D
-        d = (d + tl.arange(0, BLOCK_D)[None, :]).to(INDEX)
-        o_at = (
-            o_ptr
-            + b * o_stride_B
-            + l * o_stride_L
-            + h[:, None, None] * o_stride_H
-            + d[None, :, :] * o_stride_D
-        )
-        mask = (h[:, None, None] < H) & (d[None, :, :] < D)
-        o = tl.load(o_at, mask=mask, other=0.0).to(tl.float32)
-        wo_at = wo_ptr + h[:, None, None] * wo_stride_H + d[None, :, :] * wo_stride_D + c * wo_stride_2
-        wo = tl.load(wo_at, mask=mask, other=0.0).to(tl.float32)
-        # y[b, l, c] = sum[h, d](o[b, l, h, d] * wo[h, d, c])
-        y_lanes_chunk = tl.sum(tl.where(mask, o * wo, 0.0), axis=1)
-        y_lanes = y_lanes + y_lanes_chunk
-    y = tl.sum(y_lanes)
-    y_at = y_ptr + b * y_stride_B + l * y_stride_L + c * y_stride_2
-    tl.store(y_at, y)
-
-
-@triton.jit
-def _latent_block__three_kernels_out_streamed2(
-    wo_ptr,
-    y_ptr,
-    o_ptr,
-    L,
-    H,
-    D,
-    wo_stride_H,
-    wo_stride_D,
-    wo_stride_2,
-    y_stride_B,
-    y_stride_L,
-    y_stride_2,
-    o_stride_B,
-    o_stride_L,
-    o_stride_H,
-    o_stride_D,
-    BLOCK_D: tl.constexpr,
-    STEPS: tl.constexpr,
-    INDEX: tl.constexpr,
-):
-    """Streamed: b in parallel, l in parallel, c in parallel, h streamed, d streamed in steps and lanes."""
-    pid = tl.program_id(0).to(INDEX)
-    c = pid % (D * H)
-    l = pid // (D * H) % L
-    b = pid // (D * H) // L
-    y_lanes = tl.zeros((BLOCK_D,), tl.float32)
+    y = tl.zeros((BLOCK_L, BLOCK_C), tl.float32)
     for h in range(0, H):
-        for d_start in range(0, D, STEPS * BLOCK_D):
-            d = d_start + tl.arange(0, STEPS)[:, None] * BLOCK_D
-            d = (d + tl.arange(0, BLOCK_D)[None, :]).to(INDEX)
-            o_at = o_ptr + b * o_stride_B + l * o_stride_L + h * o_stride_H + d * o_stride_D
-            o = tl.load(o_at, mask=d < D, other=0.0).to(tl.float32)
-            wo_at = wo_ptr + h * wo_stride_H + d * wo_stride_D + c * wo_stride_2
-            wo = tl.load(wo_at, mask=d < D, other=0.0).to(tl.float32)
+        o_at = o_ptr + b * o_stride_B + l[:, None] * o_stride_L + h * o_stride_H + d[None, :] * o_stride_D
+        mask = (l[:, None] < L) & (d[None, :] < D)
+        o = tl.load(o_at, mask=mask, other=0.0)
+        wo_at = wo_ptr + h * wo_stride_H + d[:, None] * wo_stride_D + c[None, :] * wo_stride_2
+        mask_2 = (d[:, None] < D) & (c[None, :] < tl.cast(D, tl.int64) * H)
+        wo = tl.load(wo_at, mask=mask_2, other=0.0)
+        # y[b, l, c] = sum[h, d](o[b, l, h, d] * wo[h, d, c])
+        y = tl.dot(o, wo, y, input_precision="ieee")
+    y_at = y_ptr + b * y_stride_B + l[:, None] * y_stride_L + c[None, :] * y_stride_2
+    mask_3 = (l[:, None] < L) & (c[None, :] < tl.cast(D, tl.int64) * H)
+    tl.store(y_at, y, mask=mask_3)
+
+
+@triton.jit
+def _latent_block__three_kernels_out_streamed(
+    wo_ptr,
+    y_ptr,
+    o_ptr,
+    L,
+    H,
+    D,
+    wo_stride_H,
+    wo_stride_D,
+    wo_stride_2,
+    y_stride_B,
+    y_stride_L,
+    y_stride_2,
+    o_stride_B,
+    o_stride_L,
+    o_stride_H,
+    o_stride_D,
+    BLOCK_L: tl.constexpr,
+    BLOCK_C: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, l in parallel by blocks, c in parallel by blocks, h streamed, d streamed."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(L, BLOCK_L) * tl.cdiv(D * H, BLOCK_C)
+    b = pid // tiles
+    pid = pid % tiles
+    pid_l, pid_c = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(D * H, BLOCK_C), GROUP)
+    l = pid_l * BLOCK_L + tl.arange(0, BLOCK_L)
+    c = pid_c * BLOCK_C + tl.arange(0, BLOCK_C)
+    y = tl.zeros((BLOCK_L, BLOCK_C), tl.float32)
+    for h in range(0, H):
+        for d_start in range(0, D, BLOCK_D):
+            d = (d_start + tl.arange(0, BLOCK_D)).to(INDEX)
+            o_at = o_ptr + b * o_stride_B + l[:, None] * o_stride_L + h * o_stride_H + d[None, :] * o_stride_D
+            mask = (l[:, None] < L) & (d[None, :] < D)
+            o = tl.load(o_at, mask=mask, other=0.0)
+            wo_at = wo_ptr + h * wo_stride_H + d[:, None] * wo_stride_D + c[None, :] * wo_stride_2
+            mask_2 = (d[:, None] < D) & (c[None, :] < tl.cast(D, tl.int64) * H)
+            wo = tl.load(wo_at, mask=mask_2, other=0.0)
             # y[b, l, c] = sum[h, d](o[b, l, h, d] * wo[h, d, c])
-            y_lanes_chunk = tl.sum(tl.where(d < D, o * wo, 0.0), axis=0)
-            y_lanes = y_lanes + y_lanes_chunk
-    y = tl.sum(y_lanes)
-    y_at = y_ptr + b * y_stride_B + l * y_stride_L + c * y_stride_2
-    tl.store(y_at, y)
+            y = tl.dot(o, wo, y, input_precision="ieee")
+    y_at = y_ptr + b * y_stride_B + l[:, None] * y_stride_L + c[None, :] * y_stride_2
+    mask_3 = (l[:, None] < L) & (c[None, :] < tl.cast(D, tl.int64) * H)
+    tl.store(y_at, y, mask=mask_3)
 
 
 def _configure_latent_block__three_kernels_qkv(B: int, L: int, H: int, D: int, width: int):
     """Kernel, grid and launch options of `qkv` for one shape."""
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
-        (128, 256, 64, 8, 3),
-        (128, 128, 64, 8, 3),
-        (128, 64, 64, 4, 3),
-        (64, 128, 64, 4, 4),
+        (128, 64, 64, 8, 3),
         (64, 64, 64, 4, 4),
         (32, 64, 64, 4, 4),
         (16, 128, 64, 4, 4),
@@ -912,40 +844,60 @@ def _configure_latent_block__three_kernels_attend(B: int, L: int, H: int, D: int
 
 def _configure_latent_block__three_kernels_out(B: int, L: int, H: int, D: int, width: int):
     """Kernel, grid and launch options of `out` for one shape."""
-    BLOCK_H = launch.power_of_2(H)
-    BLOCK_D = launch.power_of_2(D, 64)
-    if BLOCK_H * BLOCK_D <= 16384:
+    BLOCK_D = launch.power_of_2(D, 16)
+    if BLOCK_D <= 512:
+        BLOCK_L = launch.power_of_2(
+            L, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_D)))
+        )
+        BLOCK_C = launch.power_of_2(
+            D * H, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_D)))
+        )
         options = {
-            "BLOCK_H": BLOCK_H,
+            "BLOCK_L": BLOCK_L,
+            "BLOCK_C": BLOCK_C,
             "BLOCK_D": BLOCK_D,
-            "num_warps": launch.warps(BLOCK_H * BLOCK_D, 16),
-            "num_stages": 1,
+            "GROUP": 8,
+            "num_warps": 8 if width < 4 else 4,
+            "num_stages": 2,
             "enable_fp_fusion": True,
         }
-        return _latent_block__three_kernels_out_resident, B * L * (D * H), options
-    BLOCK_H = launch.power_of_2(H)
-    if BLOCK_H <= 16384:
-        BLOCK_D = launch.power_of_2(D, 1, 128 * (16 // width))
-        STEPS = 8
-        options = {
-            "BLOCK_H": BLOCK_H,
-            "BLOCK_D": BLOCK_D,
-            "STEPS": STEPS,
-            "num_warps": launch.warps(BLOCK_D, 16 // width, 4),
-            "num_stages": 1,
-            "enable_fp_fusion": True,
-        }
-        return _latent_block__three_kernels_out_streamed1, B * L * (D * H), options
-    BLOCK_D = launch.power_of_2(D, 1, 128 * (16 // width))
-    STEPS = 8
+        return _latent_block__three_kernels_out_streamed, B * triton.cdiv(L, BLOCK_L) * triton.cdiv(
+            D * H, BLOCK_C
+        ), options
+    # rows, columns, depth, warps, stages: the first that fills the device
+    tiles = (
+        (128, 256, 64, 8, 3),
+        (128, 128, 64, 8, 3),
+        (128, 64, 64, 4, 3),
+        (64, 128, 64, 4, 4),
+        (64, 64, 64, 4, 4),
+        (32, 64, 64, 4, 4),
+        (16, 128, 64, 4, 4),
+        (16, 64, 128, 4, 4),
+        (16, 32, 128, 2, 4),
+        (16, 16, 64, 2, 4),
+    )
+    if width == 4:
+        tiles = (
+            (64, 64, 16, 4, 2),
+            (64, 32, 16, 4, 2),
+            (32, 32, 32, 4, 2),
+            (16, 32, 32, 2, 2),
+            (16, 16, 32, 2, 2),
+        )
+    BLOCK_L, BLOCK_C, BLOCK_D, num_warps, num_stages = launch.pick_tile(tiles, L, D * H, B)
     options = {
+        "BLOCK_L": BLOCK_L,
+        "BLOCK_C": BLOCK_C,
         "BLOCK_D": BLOCK_D,
-        "STEPS": STEPS,
-        "num_warps": launch.warps(BLOCK_D, 16 // width, 4),
-        "num_stages": 1,
+        "GROUP": 8,
+        "num_warps": num_warps,
+        "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
-    return _latent_block__three_kernels_out_streamed2, B * L * (D * H), options
+    return _latent_block__three_kernels_out_streamed, B * triton.cdiv(L, BLOCK_L) * triton.cdiv(
+        D * H, BLOCK_C
+    ), options
 
 
 def latent_block__three_kernels(
@@ -1445,7 +1397,7 @@ def _latent_block__naive_values(
 
 
 @triton.jit
-def _latent_block__naive_out_resident(
+def _latent_block__naive_out_streamed(
     wo_ptr,
     y_ptr,
     o_ptr,
@@ -1462,132 +1414,90 @@ def _latent_block__naive_out_resident(
     o_stride_L,
     o_stride_H,
     o_stride_D,
-    BLOCK_H: tl.constexpr,
+    BLOCK_L: tl.constexpr,
+    BLOCK_C: tl.constexpr,
     BLOCK_D: tl.constexpr,
+    GROUP: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Resident: b in parallel, l in parallel, c in parallel, h whole, d whole."""
+    """Streamed: b in parallel, l in parallel by blocks, c in parallel by blocks, d whole, h streamed."""
     pid = tl.program_id(0).to(INDEX)
-    c = pid % (D * H)
-    l = pid // (D * H) % L
-    b = pid // (D * H) // L
-    h = tl.arange(0, BLOCK_H).to(INDEX)
+    tiles = tl.cdiv(L, BLOCK_L) * tl.cdiv(D * H, BLOCK_C)
+    b = pid // tiles
+    pid = pid % tiles
+    pid_l, pid_c = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(D * H, BLOCK_C), GROUP)
+    l = pid_l * BLOCK_L + tl.arange(0, BLOCK_L)
+    c = pid_c * BLOCK_C + tl.arange(0, BLOCK_C)
     d = tl.arange(0, BLOCK_D).to(INDEX)
-    o_at = o_ptr + b * o_stride_B + l * o_stride_L + h[:, None] * o_stride_H + d[None, :] * o_stride_D
-    mask = (h[:, None] < H) & (d[None, :] < D)
-    o = tl.load(o_at, mask=mask, other=0.0).to(tl.float32)
-    wo_at = wo_ptr + h[:, None] * wo_stride_H + d[None, :] * wo_stride_D + c * wo_stride_2
-    wo = tl.load(wo_at, mask=mask, other=0.0).to(tl.float32)
-    # y[b, l, c] = sum[h, d](o[b, l, h, d] * wo[h, d, c])
-    y = tl.sum(tl.where(mask, o * wo, 0.0))
-    y_at = y_ptr + b * y_stride_B + l * y_stride_L + c * y_stride_2
-    tl.store(y_at, y)
-
-
-@triton.jit
-def _latent_block__naive_out_streamed1(
-    wo_ptr,
-    y_ptr,
-    o_ptr,
-    L,
-    H,
-    D,
-    wo_stride_H,
-    wo_stride_D,
-    wo_stride_2,
-    y_stride_B,
-    y_stride_L,
-    y_stride_2,
-    o_stride_B,
-    o_stride_L,
-    o_stride_H,
-    o_stride_D,
-    BLOCK_H: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-    STEPS: tl.constexpr,
-    INDEX: tl.constexpr,
-):
-    """Streamed: b in parallel, l in parallel, c in parallel, h whole, d streamed in steps and lanes."""
-    pid = tl.program_id(0).to(INDEX)
-    c = pid % (D * H)
-    l = pid // (D * H) % L
-    b = pid // (D * H) // L
-    h = tl.arange(0, BLOCK_H).to(INDEX)
-    y_lanes = tl.zeros((BLOCK_H, BLOCK_D), tl.float32)
-    for d_start in range(0, D, STEPS * BLOCK_D):
-        d = d_start + tl.arange(0, STEPS)[:, None] * BLOCK_D
-        d = (d + tl.arange(0, BLOCK_D)[None, :]).to(INDEX)
-        o_at = (
-            o_ptr
-            + b * o_stride_B
-            + l * o_stride_L
-            + h[:, None, None] * o_stride_H
-            + d[None, :, :] * o_stride_D
-        )
-        mask = (h[:, None, None] < H) & (d[None, :, :] < D)
-        o = tl.load(o_at, mask=mask, other=0.0).to(tl.float32)
-        wo_at = wo_ptr + h[:, None, None] * wo_stride_H + d[None, :, :] * wo_stride_D + c * wo_stride_2
-        wo = tl.load(wo_at, mask=mask, other=0.0).to(tl.float32)
-        # y[b, l, c] = sum[h, d](o[b, l, h, d] * wo[h, d, c])
-        y_lanes_chunk = tl.sum(tl.where(mask, o * wo, 0.0), axis=1)
-        y_lanes = y_lanes + y_lanes_chunk
-    y = tl.sum(y_lanes)
-    y_at = y_ptr + b * y_stride_B + l * y_stride_L + c * y_stride_2
-    tl.store(y_at, y)
-
-
-@triton.jit
-def _latent_block__naive_out_streamed2(
-    wo_ptr,
-    y_ptr,
-    o_ptr,
-    L,
-    H,
-    D,
-    wo_stride_H,
-    wo_stride_D,
-    wo_stride_2,
-    y_stride_B,
-    y_stride_L,
-    y_stride_2,
-    o_stride_B,
-    o_stride_L,
-    o_stride_H,
-    o_stride_D,
-    BLOCK_D: tl.constexpr,
-    STEPS: tl.constexpr,
-    INDEX: tl.constexpr,
-):
-    """Streamed: b in parallel, l in parallel, c in parallel, h streamed, d streamed in steps and lanes."""
-    pid = tl.program_id(0).to(INDEX)
-    c = pid % (D * H)
-    l = pid // (D * H) % L
-    b = pid // (D * H) // L
-    y_lanes = tl.zeros((BLOCK_D,), tl.float32)
+    y = tl.zeros((BLOCK_L, BLOCK_C), tl.float32)
     for h in range(0, H):
-        for d_start in range(0, D, STEPS * BLOCK_D):
-            d = d_start + tl.arange(0, STEPS)[:, None] * BLOCK_D
-            d = (d + tl.arange(0, BLOCK_D)[None, :]).to(INDEX)
-            o_at = o_ptr + b * o_stride_B + l * o_stride_L + h * o_stride_H + d * o_stride_D
-            o = tl.load(o_at, mask=d < D, other=0.0).to(tl.float32)
-            wo_at = wo_ptr + h * wo_stride_H + d * wo_stride_D + c * wo_stride_2
-            wo = tl.load(wo_at, mask=d < D, other=0.0).to(tl.float32)
+        o_at = o_ptr + b * o_stride_B + l[:, None] * o_stride_L + h * o_stride_H + d[None, :] * o_stride_D
+        mask = (l[:, None] < L) & (d[None, :] < D)
+        o = tl.load(o_at, mask=mask, other=0.0)
+        wo_at = wo_ptr + h * wo_stride_H + d[:, None] * wo_stride_D + c[None, :] * wo_stride_2
+        mask_2 = (d[:, None] < D) & (c[None, :] < tl.cast(D, tl.int64) * H)
+        wo = tl.load(wo_at, mask=mask_2, other=0.0)
+        # y[b, l, c] = sum[h, d](o[b, l, h, d] * wo[h, d, c])
+        y = tl.dot(o, wo, y, input_precision="ieee")
+    y_at = y_ptr + b * y_stride_B + l[:, None] * y_stride_L + c[None, :] * y_stride_2
+    mask_3 = (l[:, None] < L) & (c[None, :] < tl.cast(D, tl.int64) * H)
+    tl.store(y_at, y, mask=mask_3)
+
+
+@triton.jit
+def _latent_block__naive_out_streamed(
+    wo_ptr,
+    y_ptr,
+    o_ptr,
+    L,
+    H,
+    D,
+    wo_stride_H,
+    wo_stride_D,
+    wo_stride_2,
+    y_stride_B,
+    y_stride_L,
+    y_stride_2,
+    o_stride_B,
+    o_stride_L,
+    o_stride_H,
+    o_stride_D,
+    BLOCK_L: tl.constexpr,
+    BLOCK_C: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, l in parallel by blocks, c in parallel by blocks, h streamed, d streamed."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(L, BLOCK_L) * tl.cdiv(D * H, BLOCK_C)
+    b = pid // tiles
+    pid = pid % tiles
+    pid_l, pid_c = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(D * H, BLOCK_C), GROUP)
+    l = pid_l * BLOCK_L + tl.arange(0, BLOCK_L)
+    c = pid_c * BLOCK_C + tl.arange(0, BLOCK_C)
+    y = tl.zeros((BLOCK_L, BLOCK_C), tl.float32)
+    for h in range(0, H):
+        for d_start in range(0, D, BLOCK_D):
+            d = (d_start + tl.arange(0, BLOCK_D)).to(INDEX)
+            o_at = o_ptr + b * o_stride_B + l[:, None] * o_stride_L + h * o_stride_H + d[None, :] * o_stride_D
+            mask = (l[:, None] < L) & (d[None, :] < D)
+            o = tl.load(o_at, mask=mask, other=0.0)
+            wo_at = wo_ptr + h * wo_stride_H + d[:, None] * wo_stride_D + c[None, :] * wo_stride_2
+            mask_2 = (d[:, None] < D) & (c[None, :] < tl.cast(D, tl.int64) * H)
+            wo = tl.load(wo_at, mask=mask_2, other=0.0)
             # y[b, l, c] = sum[h, d](o[b, l, h, d] * wo[h, d, c])
-            y_lanes_chunk = tl.sum(tl.where(d < D, o * wo, 0.0), axis=0)
-            y_lanes = y_lanes + y_lanes_chunk
-    y = tl.sum(y_lanes)
-    y_at = y_ptr + b * y_stride_B + l * y_stride_L + c * y_stride_2
-    tl.store(y_at, y)
+            y = tl.dot(o, wo, y, input_precision="ieee")
+    y_at = y_ptr + b * y_stride_B + l[:, None] * y_stride_L + c[None, :] * y_stride_2
+    mask_3 = (l[:, None] < L) & (c[None, :] < tl.cast(D, tl.int64) * H)
+    tl.store(y_at, y, mask=mask_3)
 
 
 def _configure_latent_block__naive_qkv(B: int, L: int, H: int, D: int, width: int):
     """Kernel, grid and launch options of `qkv` for one shape."""
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
-        (128, 256, 64, 8, 3),
-        (128, 128, 64, 8, 3),
-        (128, 64, 64, 4, 3),
-        (64, 128, 64, 4, 4),
+        (128, 64, 64, 8, 3),
         (64, 64, 64, 4, 4),
         (32, 64, 64, 4, 4),
         (16, 128, 64, 4, 4),
@@ -1737,40 +1647,60 @@ def _configure_latent_block__naive_values(B: int, L: int, H: int, D: int, width:
 
 def _configure_latent_block__naive_out(B: int, L: int, H: int, D: int, width: int):
     """Kernel, grid and launch options of `out` for one shape."""
-    BLOCK_H = launch.power_of_2(H)
-    BLOCK_D = launch.power_of_2(D, 64)
-    if BLOCK_H * BLOCK_D <= 16384:
+    BLOCK_D = launch.power_of_2(D, 16)
+    if BLOCK_D <= 512:
+        BLOCK_L = launch.power_of_2(
+            L, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_D)))
+        )
+        BLOCK_C = launch.power_of_2(
+            D * H, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_D)))
+        )
         options = {
-            "BLOCK_H": BLOCK_H,
+            "BLOCK_L": BLOCK_L,
+            "BLOCK_C": BLOCK_C,
             "BLOCK_D": BLOCK_D,
-            "num_warps": launch.warps(BLOCK_H * BLOCK_D, 16),
-            "num_stages": 1,
+            "GROUP": 8,
+            "num_warps": 8 if width < 4 else 4,
+            "num_stages": 2,
             "enable_fp_fusion": True,
         }
-        return _latent_block__naive_out_resident, B * L * (D * H), options
-    BLOCK_H = launch.power_of_2(H)
-    if BLOCK_H <= 16384:
-        BLOCK_D = launch.power_of_2(D, 1, 128 * (16 // width))
-        STEPS = 8
-        options = {
-            "BLOCK_H": BLOCK_H,
-            "BLOCK_D": BLOCK_D,
-            "STEPS": STEPS,
-            "num_warps": launch.warps(BLOCK_D, 16 // width, 4),
-            "num_stages": 1,
-            "enable_fp_fusion": True,
-        }
-        return _latent_block__naive_out_streamed1, B * L * (D * H), options
-    BLOCK_D = launch.power_of_2(D, 1, 128 * (16 // width))
-    STEPS = 8
+        return _latent_block__naive_out_streamed, B * triton.cdiv(L, BLOCK_L) * triton.cdiv(
+            D * H, BLOCK_C
+        ), options
+    # rows, columns, depth, warps, stages: the first that fills the device
+    tiles = (
+        (128, 256, 64, 8, 3),
+        (128, 128, 64, 8, 3),
+        (128, 64, 64, 4, 3),
+        (64, 128, 64, 4, 4),
+        (64, 64, 64, 4, 4),
+        (32, 64, 64, 4, 4),
+        (16, 128, 64, 4, 4),
+        (16, 64, 128, 4, 4),
+        (16, 32, 128, 2, 4),
+        (16, 16, 64, 2, 4),
+    )
+    if width == 4:
+        tiles = (
+            (64, 64, 16, 4, 2),
+            (64, 32, 16, 4, 2),
+            (32, 32, 32, 4, 2),
+            (16, 32, 32, 2, 2),
+            (16, 16, 32, 2, 2),
+        )
+    BLOCK_L, BLOCK_C, BLOCK_D, num_warps, num_stages = launch.pick_tile(tiles, L, D * H, B)
     options = {
+        "BLOCK_L": BLOCK_L,
+        "BLOCK_C": BLOCK_C,
         "BLOCK_D": BLOCK_D,
-        "STEPS": STEPS,
-        "num_warps": launch.warps(BLOCK_D, 16 // width, 4),
-        "num_stages": 1,
+        "GROUP": 8,
+        "num_warps": num_warps,
+        "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
-    return _latent_block__naive_out_streamed2, B * L * (D * H), options
+    return _latent_block__naive_out_streamed, B * triton.cdiv(L, BLOCK_L) * triton.cdiv(
+        D * H, BLOCK_C
+    ), options
 
 
 def latent_block__naive(
