@@ -24,7 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 _BLOCK = re.compile(
-    r"(?:^<!-- (?P<hint>[^\n]*?) -->\n+)?^```(?P<kind>op|console|python)\n(?P<text>.*?)^```\n(?:\n```text\n(?P<after>.*?)^```\n)?",
+    r"(?:^<!-- (?P<hint>[^\n]*?) -->\n+)?^```(?P<kind>op|console|python|json)\n(?P<text>.*?)^```\n(?:\n```text\n(?P<after>.*?)^```\n)?",
     re.MULTILINE | re.DOTALL,
 )
 _MARK = re.compile(r"# (error|warning): ((?:OP\d+ ?)+)")
