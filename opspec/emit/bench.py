@@ -55,15 +55,27 @@ def driver_model(module: Module, op: Op, function: str, launches: int, costs: di
         function=f"kernel.{function}",
         reference=_reference(op, f"reference_{op.name}" if many else "reference"),
         cost=_cost(op, costs),
-        inputs=tuple(f for p in op.parameters for line in _input(op, p, dims) for f in fold(line + ",", 102)),
+        inputs=_group("inputs", "()", [line for p in op.parameters for line in _input(op, p, dims)]),
         outputs=tuple_text([f'"{t.name}"' for t in op.results]) if op.results else "()",
         dtypes="{"
         + ", ".join(f'"{p.name}": {tuple_text([_quote(c.name) for c in p.choices])}' for p in op.dtype_params)
         + "}",
-        workloads=tuple(f for line in _workloads(module, op) for f in fold(line + ",", 102)),
-        tolerance=_tolerance(op, dims),
+        workloads=_group("workloads", "{}", list(_workloads(module, op))),
+        tolerance="\n".join(fold(f"    tolerance={_tolerance(op, dims)},", inside=True)),
         contraction=_contraction(op),
     )
+
+
+def _group(name: str, brackets: str, items: list[str]) -> tuple[str, ...]:
+    """A keyword argument that holds a tuple or dict, one item a line, as the formatter leaves it."""
+    start, end = brackets[0], brackets[1]
+    if not items:
+        return (f"{name}={start}{end},",)
+    short = f"{name}={start}{items[0]},{end},"
+    if len(items) == 1 and brackets == "()" and len(short) <= 106:
+        return (short,)
+    lines = [f for item in items for f in fold(f"    {item},", 106, inside=True)]
+    return (f"{name}={start}", *lines, f"{end},")
 
 
 def _quote(text: str) -> str:

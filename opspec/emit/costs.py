@@ -42,7 +42,7 @@ def cost_function(op: Op, costs: dict[str, Any]) -> CostFunction:
     entries = {k: _sized(form, sizes, costs) for k, form in forms.items()}
     lines = ["return {"]
     for key, form in entries.items():
-        lines += [("    " + f) for f in fold(f'"{key}": {form},', 100)]
+        lines += [("    " + f) for f in fold(f'"{key}": {_spaced(form)},', 102, inside=True)]
     lines += [f'    "launches": {len(default["kernels"])},', "}"]
     doc = f"Closed form of `{op.name}`: operations by unit and compulsory bytes; sizes in bytes per element."
     return CostFunction(
@@ -99,3 +99,8 @@ def _sized(form: str, sizes: dict[str, str], costs: dict[str, Any]) -> str:
             else form.replace(ident, sizes[param])
         )
     return form
+
+
+def _spaced(form: str) -> str:
+    """Powers of what is not a plain name get spaces, as the formatter has it."""
+    return re.sub(r"(^|\(|, )-(\w+\*\*\d+)", r"\1-(\2)", form.replace(")**", ") ** "))

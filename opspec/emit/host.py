@@ -16,7 +16,7 @@ def host_int(value: Int, names: Mapping[str, str], tight: bool = False) -> str:
         return "0"
     text, first = "", True
     for monomial, c in sorted(value.terms, key=lambda t: t[1] < 0):
-        factors = [_atom(a, names) + (f"**{p}" if p > 1 else "") for a, p in monomial]
+        factors = [_power(_atom(a, names), p) for a, p in monomial]
         if abs(c) != 1 or not factors:
             factors.insert(0, str(abs(c)))
         part = " * ".join(factors)
@@ -26,6 +26,13 @@ def host_int(value: Int, names: Mapping[str, str], tight: bool = False) -> str:
     if tight:
         return text if simple or strip_parens(text) != text else f"({text})"
     return strip_parens(text)
+
+
+def _power(text: str, power: int) -> str:
+    """A power as the formatter spaces it: tight on a plain name only."""
+    if power == 1:
+        return text
+    return f"{text}**{power}" if text.isidentifier() else f"{text} ** {power}"
 
 
 def _atom(atom: Atom, names: Mapping[str, str]) -> str:

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import re
+
 WIDTH = 110
 OPEN, CLOSE = "([{", ")]}"
 
 
-def fold(line: str, width: int = WIDTH) -> list[str]:
-    """A line, broken at the last call or bracket that closes it if it is too long."""
+# Operators from the loosest to the tightest; operands of one level are broken together.
+LEVELS = (
+    (" == ", " != ", " <= ", " >= ", " < ", " > "), (" | ",), (" & ",), (" + ", " - "),
+    (" * ", " / ", " // ", " % "),
+)  # fmt: skip
+LABEL = re.compile(r'\s*("[^"]*": |\w+=)?([-+*/%|&<>=!]+ )?')
+
+
+def fold(line: str, width: int = WIDTH, *, inside: bool = False) -> list[str]:
+    """A line, broken at the last call or bracket that closes it if it is too long.
+
+    ``inside``: it stands in brackets, where operators may begin a line without parentheses.
+    """
     if len(line) <= width or line.lstrip().startswith("#"):
         return [line]
+    if inside and (chain := _chain(line, width)) is not None:
+        return chain
+    if line.lstrip().startswith("return ") and len(items := split_top(line.lstrip()[7:])) > 1:
+        indent = line[: len(line) - len(line.lstrip())]
+        inner = [f for item in items for f in fold(f"{indent}    {item},", width, inside=True)]
+        return [f"{indent}return (", *inner, f"{indent})"]
     if " = " in line and (broken := _sum(line, width)) is not None:
         return broken
     start = line.find("(") if line.lstrip().startswith("def ") else _opening(line)
@@ -23,7 +42,7 @@ def fold(line: str, width: int = WIDTH) -> list[str]:
     call = head[:-1].rstrip()[-1:].isalnum() or head[:-1].endswith((")", "]", "_"))
     if not call and len(parts) < 2:
         # a comma behind a single parenthesised expression would make it a tuple
-        return [head, single, f"{indent}{tail}"] if len(single) <= width else [line]
+        return [head, *fold(single, width, inside=True), f"{indent}{tail}"]
     if (
         call
         and len(single) <= width
@@ -32,8 +51,23 @@ def fold(line: str, width: int = WIDTH) -> list[str]:
         return [head, single, f"{indent}{tail}"]
     out = [head]
     for part in parts:
-        out += fold(f"{indent}    {part},", width)
+        out += fold(f"{indent}    {part},", width, inside=True)
     return [*out, f"{indent}{tail}"]
+
+
+def _chain(line: str, width: int) -> list[str] | None:
+    """Operands of the loosest operator, one a line, each but the first behind its operator."""
+    match = LABEL.match(line)
+    start = match.end() if match is not None else 0
+    indent = line[: len(line) - len(line.lstrip())]
+    for level in LEVELS:
+        parts = _split_at(line[start:], level)
+        if len(parts) > 1:
+            out = fold(line[:start] + parts[0], width, inside=True)
+            for part in parts[1:]:
+                out += fold(indent + part, width, inside=True)
+            return out
+    return None
 
 
 def _sum(line: str, width: int) -> list[str] | None:
@@ -53,9 +87,13 @@ def _sum(line: str, width: int) -> list[str] | None:
 def _split_at(text: str, signs: tuple[str, ...]) -> list[str]:
     """Split before the given operators outside brackets; each part keeps its operator."""
     parts, depth, start = [], 0, 0
+    quote = ""
     for k, c in enumerate(text):
+        if quote or c in "\"'":
+            quote = "" if c == quote else quote or c
+            continue
         depth += (c in OPEN) - (c in CLOSE)
-        if depth == 0 and k > start and text[k : k + 3] in signs:
+        if depth == 0 and k > start and text.startswith(signs, k):
             parts.append(text[start:k].strip())
             start = k + 1
     parts.append(text[start:].strip())
@@ -64,8 +102,11 @@ def _split_at(text: str, signs: tuple[str, ...]) -> list[str]:
 
 def _tail(line: str, start: int) -> str:
     """From the bracket that closes the one at ``start`` to the end."""
-    depth = 0
+    depth, quote = 0, ""
     for k in range(start, len(line)):
+        if quote or line[k] in "\"'":
+            quote = "" if line[k] == quote else quote or line[k]
+            continue
         depth += line[k] in OPEN
         depth -= line[k] in CLOSE
         if depth == 0:

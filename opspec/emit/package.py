@@ -16,7 +16,7 @@ from opspec.emit.configure import Sizes, configure
 from opspec.emit.costs import CostFunction, cost_function, cost_lines
 from opspec.emit.host import safe_doc, wrap_doc
 from opspec.emit.launcher import Function, KernelLaunch, function_name, launcher
-from opspec.emit.layout import fold
+from opspec.emit.layout import WIDTH, fold
 from opspec.emit.names import RESERVED, escape, shorten
 from opspec.emit.triton import KernelText, identifiers, pointer, print_kernel, stride
 from opspec.ir.dtypes import DTypeParam
@@ -319,9 +319,19 @@ def _bench_file(
         kernel_hash=kernel_hash,
         version=VERSION,
         ops=models,
-        drivers=", ".join(m.driver_name for m in models),
+        drivers=_main([m.driver_name for m in models]),
     )
     return _render("bench.py.j2", model)
+
+
+def _main(drivers: list[str]) -> str:
+    """The last statement of a driver file."""
+    names = ", ".join(drivers)
+    line = f"    raise SystemExit(bench.main({names}))"
+    if len(line) <= WIDTH:
+        return line
+    inner = [f"            {names}"] if len(names) <= WIDTH - 12 else [f"            {d}," for d in drivers]
+    return "\n".join(["    raise SystemExit(", "        bench.main(", *inner, "        )", "    )"])
 
 
 @lru_cache(maxsize=1)

@@ -13,7 +13,22 @@ from opspec.emit.names import escape, shorten
 from opspec.emit.package import build_package
 from opspec.frontend import load_text
 
-HARD = ("lambda", "class", "None", "pid", "tl", "torch", "launch", "num_warps", "grid", "INDEX", "out", "print", "type", "match")
+HARD = (
+    "lambda",
+    "class",
+    "None",
+    "pid",
+    "tl",
+    "torch",
+    "launch",
+    "num_warps",
+    "grid",
+    "INDEX",
+    "out",
+    "print",
+    "type",
+    "match",
+)
 
 
 @pytest.mark.parametrize("name", HARD)
