@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from opspec.cli.quick import without_collector
 from opspec.diagnostics import Code, Diagnostic, Failure, register
 from opspec.driver.review import review
 
@@ -25,7 +26,8 @@ def run(options: argparse.Namespace) -> int:
 
     base, head = _revisions(options.revisions)
     machines = _machines(options.machine)
-    found = review(base, head, options.paths, machines)
+    with without_collector():
+        found = review(base, head, options.paths, machines)
     verdict = status(found, options.policy)
     match options.format:
         case "json":

@@ -8,7 +8,8 @@ from pathlib import Path
 from opspec.analysis.machine import Machine
 from opspec.analysis.machine import load as load_machine
 from opspec.analysis.report.gather import gather
-from opspec.analysis.report.model import OpPage, Report
+from opspec.analysis.report.model import OpPage, PipelinePage, Report
+from opspec.analysis.report.pipelines import gather_pipelines
 from opspec.analysis.report.results import Result, other_spec, read_result
 from opspec.driver.files import Spec, find_specs
 from opspec.emit.package import spec_hash
@@ -31,6 +32,7 @@ def make_report(paths: Sequence[str], machines: Sequence[str]) -> Report:
     specs += _specs_of(results, {s.path.resolve() for s in specs})
     chosen = _machines(machines, results)
     pages: list[OpPage] = []
+    pipelines: list[PipelinePage] = []
     for spec in specs:
         module = load(spec.path)
         mine = tuple(r for r in results if _is(r, spec))
@@ -40,7 +42,10 @@ def make_report(paths: Sequence[str], machines: Sequence[str]) -> Report:
             if module.op(r.data["op"]) is None:
                 raise other_spec(r, f"and it has no op `{r.data['op']}`")
         pages += gather(module, spec.shown, chosen, mine)
-    return Report(version=VERSION, machines=chosen, ops=tuple(pages))
+        files = {str(r.data["op"]): r.source for r in mine if r.data["status"] == "measured"}
+        folder = spec.path.resolve().parent
+        pipelines += gather_pipelines(module, spec.shown, folder, chosen[0].name, files)
+    return Report(version=VERSION, machines=chosen, ops=tuple(pages), pipelines=tuple(pipelines))
 
 
 def _specs_of(results: Sequence[Result], known: set[Path]) -> list[Spec]:

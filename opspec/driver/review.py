@@ -136,6 +136,7 @@ def review_spec(task: Task) -> SpecReview:
     from opspec.analysis.machine import load as machine
     from opspec.analysis.review.compare import compare_modules
     from opspec.analysis.review.model import SpecReview
+    from opspec.analysis.review.pipelines import compare_pipelines
 
     base, faults_before = _load(task.before)
     head, faults_after = _load(task.after)
@@ -149,7 +150,9 @@ def review_spec(task: Task) -> SpecReview:
     ops = found.ops
     if base is not None and head is not None:
         ops = tuple(_with_code(o, base, head, task.path) for o in ops)
-    return replace(found, ops=ops, moved_from=moved, faults_before=faults_before)
+    folders = tuple((side[0] if side else Path()).parent for side in (task.before, task.after))
+    pipelines = compare_pipelines(base, head, (folders[0], folders[1]))
+    return replace(found, ops=ops, pipelines=pipelines, moved_from=moved, faults_before=faults_before)
 
 
 def _load(place: tuple[Path, str] | None) -> tuple[Module | None, tuple[Diagnostic, ...]]:

@@ -11,7 +11,7 @@ from html import escape
 from typing import Any
 
 from opspec.analysis.machine import Machine
-from opspec.analysis.report.model import OpPage, Reading, Spot
+from opspec.analysis.report.model import OpPage, PipelinePage, Reading, Spot, VariantPage
 from opspec.analysis.review.wording import number
 
 _LEFT, _RIGHT = 2.0**-6, 2.0**14
@@ -37,6 +37,35 @@ def roofline(machine: Machine, pages: Sequence[OpPage]) -> dict[str, Any]:
             "hovermode": "closest",
             "legend": {"orientation": "h", "y": -0.2},
             "margin": {"l": 60, "r": 10, "t": 10, "b": 40},
+        },
+    }
+
+
+def waterfall(pipeline: PipelinePage, variant: VariantPage) -> dict[str, Any]:
+    """From the end-to-end time before to that after, one change at a time, in milliseconds."""
+    names = ["before", *(what for what, _, _ in variant.steps), "after"]
+    levels = [pipeline.total, *(delta for _, delta, _ in variant.steps), variant.after]
+    texts = [f"{1e3 * v:+.4g}" if 0 < k < len(names) - 1 else f"{1e3 * v:.4g}" for k, v in enumerate(levels)]
+    return {
+        "data": [
+            {
+                "type": "waterfall",
+                "meta": "waterfall",
+                "measure": ["absolute", *("relative" for _ in variant.steps), "total"],
+                "x": [_inert(n) for n in names],
+                "y": [1e3 * v for v in levels],
+                "text": texts,
+                "textposition": "outside",
+                "cliponaxis": False,
+                "hovertemplate": "%{x}: %{text} ms<extra></extra>",
+            }
+        ],
+        "layout": {
+            "xaxis": {"type": "category"},
+            "yaxis": {"title": {"text": "ms end to end"}, "rangemode": "tozero"},
+            "showlegend": False,
+            "legend": {},
+            "margin": {"l": 60, "r": 10, "t": 30, "b": 60},
         },
     }
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from opspec.analysis.report.figure import roofline
-from opspec.analysis.report.model import Measurement, OpPage, Report, Spot
+from opspec.analysis.report.figure import roofline, waterfall
+from opspec.analysis.report.model import Measurement, OpPage, PipelinePage, Report, Spot
 from opspec.analysis.review.wording import number
 from opspec.diagnostics import Code, Diagnostic, Failure, register
 from opspec.resources import folder
@@ -75,14 +75,58 @@ def ticks(text: str) -> Markup:
 
 def _page(report: Report, plotly: str) -> dict[str, Any]:
     figures = {f"roofline-{k}": roofline(m, report.ops) for k, m in enumerate(report.machines)}
+    figures |= {
+        f"waterfall-{k}-{n}": waterfall(p, v)
+        for k, p in enumerate(report.pipelines)
+        for n, v in enumerate(p.variants)
+    }
     count = len(report.ops)
     names = ", ".join(m.name for m in report.machines)
     return {
         "summary": f"{count} op{'' if count == 1 else 's'} on {names}, by opspec {report.version}.",
         "plots": [{"id": f"roofline-{k}", "title": m.title} for k, m in enumerate(report.machines)],
+        "pipelines": [_pipeline(p, k) for k, p in enumerate(report.pipelines)],
         "ops": [_op(op, k) for k, op in enumerate(report.ops)],
         "figures": json.dumps(figures, ensure_ascii=True, sort_keys=True).replace("<", "\\u003c"),
         "plotly": plotly,
+    }
+
+
+def _pipeline(p: PipelinePage, k: int) -> dict[str, Any]:
+    letters = {"derived": "D", "asserted": "A", "measured": "M", "calibrated": "C"}
+    return {
+        "anchor": f"pipeline-{k}",
+        "name": p.name,
+        "spec": p.spec,
+        "doc": p.doc,
+        "total": number(p.total, "s"),
+        "rest": number(p.rest, "s") if p.rest else "",
+        "flags": p.flags,
+        "stages": [
+            {
+                "name": s.name,
+                "runs": s.runs,
+                "time": number(s.seconds, "s"),
+                "mark": letters[s.provenance],
+                "share": f"{s.share:.2%}",
+                "width": round(100 * s.share, 1),
+                "source": s.source,
+            }
+            for s in p.stages
+        ],
+        "variants": [
+            {
+                "id": f"waterfall-{k}-{n}",
+                "name": v.name,
+                "doc": v.doc,
+                "kernel": f"{v.kernel:.5g}×" if v.kernel else "",
+                "gain": f"{v.gain:.5g}×",
+                "times": f"{number(p.total, 's')} → {number(v.after, 's')}",
+                "ceiling": f"{v.ceiling:.5g}×" if v.ceiling else "",
+                "losses": [{"name": a, "time": number(b, "s"), "why": c} for a, b, c in v.losses],
+            }
+            for n, v in enumerate(p.variants)
+        ],
     }
 
 

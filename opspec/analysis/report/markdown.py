@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from opspec.analysis.report.model import Measurement, OpPage, Report, Spot
+from opspec.analysis.report.model import Measurement, OpPage, PipelinePage, Report, Spot
 from opspec.analysis.review.escape import code, words
 from opspec.analysis.review.wording import number
 
@@ -22,9 +22,47 @@ def to_markdown(report: Report) -> str:
         ),
         "",
     ]
+    for pipeline in report.pipelines:
+        lines += _pipeline(pipeline)
     for page in report.ops:
         lines += _page(page)
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _pipeline(p: PipelinePage) -> Iterable[str]:
+    letters = {"derived": "D", "asserted": "A", "measured": "M", "calibrated": "C"}
+    yield from (f"## {code(p.name)}, end to end", "", code(p.spec), "")
+    if p.doc:
+        yield from (words(p.doc), "")
+    rows = [
+        (
+            code(s.name),
+            s.runs,
+            f"{number(s.seconds, 's')} ({letters[s.provenance]})",
+            f"{s.share:.2%}",
+            words(s.source),
+        )
+        for s in p.stages
+    ]
+    rest = f"{number(p.rest, 's')} in no stage" if p.rest else ""
+    rows.append(("end to end", "", f"{number(p.total, 's')} (D)", "", rest))
+    yield from _table(("stage", "runs", "time", "share", "from"), rows)
+    for v in p.variants:
+        kernel = f"The largest gain of a stage's run is {v.kernel:.5g}× (D); " if v.kernel else ""
+        ceiling = f", {v.ceiling:.5g}× (D) at most if what it speeds up were free" if v.ceiling else ""
+        times = f"{number(p.total, 's')} → {number(v.after, 's')}"
+        yield from (f"### {code(v.name)}", "")
+        if v.doc:
+            yield from (words(v.doc), "")
+        yield from (f"{kernel}**end to end {v.gain:.5g}×** (D), {times}{ceiling}.", "")
+        steps = ((words(a), f"{1e3 * b:+.5g} ms", number(c, "s")) for a, b, c in v.steps)
+        yield from _table(("change", "by (D)", "end to end (D)"), steps)
+        if v.losses:
+            losses = ((words(a), number(b, "s"), words(c)) for a, b, c in v.losses)
+            yield from _table(("why the whole gains less", "time (D)", ""), losses)
+    for flag in p.flags:
+        yield f"- ⚠️ does not agree: {words(flag)}"
+    yield ""
 
 
 def _page(page: OpPage) -> Iterable[str]:

@@ -109,9 +109,53 @@ class OpPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StageLine:
+    """A stage of a pipeline: seconds of all runs and their share of the whole."""
+
+    name: str
+    runs: str
+    seconds: float
+    share: float
+    provenance: Provenance
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VariantPage:
+    """What a variant makes of a pipeline: gains of the kernel and end to end, always both.
+
+    ``steps``: (what, change in seconds, end-to-end seconds behind it). ``losses``: (part, seconds, why).
+    """
+
+    name: str
+    doc: str
+    after: float
+    gain: float
+    kernel: float | None
+    ceiling: float | None
+    steps: tuple[tuple[str, float, float], ...]
+    losses: tuple[tuple[str, float, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelinePage:
+    """An end-to-end time. ``flags``: what does not agree."""
+
+    name: str
+    spec: str
+    doc: str
+    total: float
+    rest: float
+    stages: tuple[StageLine, ...]
+    variants: tuple[VariantPage, ...]
+    flags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """The whole page."""
 
     version: str
     machines: tuple[Machine, ...]
     ops: tuple[OpPage, ...]
+    pipelines: tuple[PipelinePage, ...] = ()

@@ -16,7 +16,7 @@ from opspec.analysis.review.model import (
     Review,
     SpecReview,
 )
-from opspec.analysis.review.wording import change, exponents, headline, heartbeat, number
+from opspec.analysis.review.wording import change, end_to_end, exponents, headline, heartbeat, number
 
 MARKER = "<!-- opspec diff -->"
 LONGEST = 60_000  # a comment on GitHub takes 65,536 characters
@@ -53,6 +53,11 @@ def _urgent(review: Review) -> list[str]:
         for f in op.flips[:8]:
             where = f"{code(op.op)} at {code(f.workload)} on {code(f.machine)}{_of(f.boundary)}"
             lines.append(f"- ⚠️ bound of {where}: {f.before} → {f.after}")
+    for spec in review.specs:
+        for p in spec.pipelines:
+            name = code(f"{p.pipeline}.{p.variant}" if p.variant else p.pipeline)
+            note = f" ({words(p.note)})" if p.note else ""
+            lines.append(f"- end to end of {name}: {end_to_end(p)}{note}")
     if len(lines) > _ROWS:
         lines = [*lines[:_ROWS], f"- … and {len(lines) - _ROWS} more"]
     return [*lines, ""] if lines else []

@@ -79,6 +79,17 @@ class BudgetChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineChange:
+    """An end-to-end time in seconds, of a pipeline or of a variant. ``note``: new, removed, or why it has no time."""
+
+    pipeline: str
+    variant: str
+    before: float | None
+    after: float | None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OpReview:
     """One op: ``same`` means equal costs, whatever became of its text."""
 
@@ -107,6 +118,7 @@ class SpecReview:
     moved_from: str = ""
     ops: tuple[OpReview, ...] = ()
     budgets: tuple[BudgetChange, ...] = ()
+    pipelines: tuple[PipelineChange, ...] = ()
     faults_before: tuple[Diagnostic, ...] = ()
     faults_after: tuple[Diagnostic, ...] = ()
 
@@ -114,7 +126,9 @@ class SpecReview:
     def quiet(self) -> bool:
         """Whether a reader has nothing to look at."""
         faults = self.faults_before or self.faults_after
-        return not (faults or self.budgets or self.moved_from) and all(o.quiet for o in self.ops)
+        return not (faults or self.budgets or self.pipelines or self.moved_from) and all(
+            o.quiet for o in self.ops
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from opspec.analysis.review.escape import one_line
 from opspec.analysis.review.model import OpReview, Review
-from opspec.analysis.review.wording import change, exponents, headline, heartbeat, number
+from opspec.analysis.review.wording import change, end_to_end, exponents, headline, heartbeat, number
 
 
 def to_text(review: Review) -> str:
@@ -24,6 +24,11 @@ def to_text(review: Review) -> str:
         for b in spec.budgets:
             lines.append(f"  budget {b.standing}: {one_line(b.text)} at {b.workload}")
             lines += [f"    {one_line(b.message)}"] if b.message else []
+        for p in spec.pipelines:
+            name = f"{p.pipeline}.{p.variant}" if p.variant else p.pipeline
+            lines.append(
+                f"  end to end of {name}: {end_to_end(p)}" + (f" ({one_line(p.note)})" if p.note else "")
+            )
         for op in spec.ops:
             if not op.quiet:
                 lines += _op(op)

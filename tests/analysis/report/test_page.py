@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 import sympy
@@ -12,12 +13,13 @@ import sympy
 from opspec.analysis.lattice.symbols import largest, symbol
 from opspec.analysis.machine import load as machine
 from opspec.analysis.report.boundaries import ALL, EACH, with_extremes
-from opspec.analysis.report.figure import roofline
+from opspec.analysis.report.figure import roofline, waterfall
 from opspec.analysis.report.gather import gather
 from opspec.analysis.report.html import ticks, to_html
 from opspec.analysis.report.markdown import to_markdown
 from opspec.analysis.report.mathml import to_mathml
 from opspec.analysis.report.model import Report
+from opspec.analysis.report.pipelines import gather_pipelines
 from opspec.frontend import load_text
 
 H200 = machine("h200")
@@ -181,6 +183,49 @@ def test_names_are_only_names():
     ).group(1)
     assert "<" not in figures
     assert json.loads(figures)["roofline-0"]["data"]
+
+
+STEP = (
+    """
+"""
+    + '"""A step <b>."""'
+    + """
+pipeline step {
+  machine h200
+  stage attention = 32 * decode @ long takes 0.55 ms measured "a <i> run"
+  stage rest = 40.4 ms measured "all else"
+}
+variant fp8 of step {
+  stage attention = 32 * 0.33 ms measured "another"
+}
+"""
+)
+
+
+def with_pipeline() -> Report:
+    module = load_text(DECODE + STEP)
+    found = gather_pipelines(module, "x.op", Path(), "h200", {})
+    return Report(version="1", machines=(H200,), ops=gather(module, "x.op", (H200,), ()), pipelines=found)
+
+
+def test_a_pipeline_shows_both_gains_and_the_waterfall():
+    (page,) = with_pipeline().pipelines
+    (variant,) = page.variants
+    assert (page.total, variant.after) == (pytest.approx(58e-3), pytest.approx(50.96e-3))
+    assert (variant.kernel, variant.gain) == (pytest.approx(5 / 3), pytest.approx(58 / 50.96))
+    assert variant.ceiling == pytest.approx(58 / 40.4)
+    plot = waterfall(page, variant)["data"][0]
+    assert plot["y"] == [pytest.approx(58), pytest.approx(-7.04), pytest.approx(50.96)]
+    assert plot["measure"] == ["absolute", "relative", "total"]
+
+
+def test_a_pipeline_in_both_formats():
+    html, text = to_html(with_pipeline(), ""), to_markdown(with_pipeline())
+    assert "<b>end to end 1.1381×</b>" in html
+    assert "a &lt;i&gt; run" in html
+    assert 'id="waterfall-0-0"' in html
+    assert "**end to end 1.1381×** (D), 58 ms → 50.96 ms, 1.4356× (D) at most" in text
+    assert "<i>" not in text
 
 
 def test_ticks():

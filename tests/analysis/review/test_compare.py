@@ -175,3 +175,29 @@ workload w for f { B = 4, T = 64 }
     (op,) = compare(one, one.replace("(x[b, t])", "(x[b, t] * x[b, t])")).ops
     assert op.kind == "changed"
     assert op.forms
+
+
+STEP = """
+pipeline step {
+  machine h200
+  stage attention = 32 * decode @ long
+  stage rest = 24.0 ms asserted "a guess"
+}
+"""
+
+
+def test_a_pipeline_says_what_becomes_of_it():
+    from pathlib import Path
+
+    from opspec.analysis.review.pipelines import compare_pipelines
+
+    here = (Path(), Path())
+    one = load_text(DECODE + STEP)
+    two = load_text((DECODE + STEP).replace("k: bf16", "k: f8e4m3"))
+    (found,) = compare_pipelines(one, two, here)
+    assert (found.pipeline, found.variant) == ("step", "")
+    assert found.before - found.after == pytest.approx(32 * 2**28 / 4.8e12)
+    assert compare_pipelines(one, one, here) == ()
+    assert [p.note for p in compare_pipelines(load_text(DECODE), one, here)] == ["new"]
+    assert [p.note for p in compare_pipelines(one, load_text(DECODE), here)] == ["removed"]
+    assert compare_pipelines(None, one, here) == ()

@@ -19,6 +19,7 @@ from opspec.analysis.review.model import (
     FormChange,
     NumberChange,
     OpReview,
+    PipelineChange,
     Review,
     SpecReview,
 )
@@ -136,6 +137,14 @@ def test_a_comment_fits_github():
     assert len(text) < LONGEST + 500
     assert re.search(r"… and \d+ more; see", text)
     assert "… and 20 more numbers." in text
+
+
+def test_end_to_end_stands_beside_the_kernel():
+    change = PipelineChange(pipeline="step", variant="fp8", before=58e-3, after=50.96e-3)
+    text = to_markdown(review(op(), pipelines=(change,)))
+    assert "- end to end of `step.fp8`: 58 ms → 50.96 ms, 1.138×" in text.partition("<details>")[0]
+    assert "1 end-to-end time changed" in text
+    assert "end to end of step.fp8: 58 ms → 50.96 ms, 1.138×" in to_text(review(op(), pipelines=(change,)))
 
 
 def test_json_holds_everything():
