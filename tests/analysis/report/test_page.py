@@ -185,11 +185,8 @@ def test_names_are_only_names():
     assert json.loads(figures)["roofline-0"]["data"]
 
 
-STEP = (
-    """
-"""
-    + '"""A step <b>."""'
-    + """
+STEP = '''
+"""A step <b>."""
 pipeline step {
   machine h200
   stage attention = 32 * decode @ long takes 0.55 ms measured "a <i> run"
@@ -198,8 +195,7 @@ pipeline step {
 variant fp8 of step {
   stage attention = 32 * 0.33 ms measured "another"
 }
-"""
-)
+'''
 
 
 def with_pipeline() -> Report:
