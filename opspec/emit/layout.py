@@ -27,8 +27,8 @@ def fold(line: str, width: int = WIDTH, *, inside: bool = False) -> list[str]:
         return chain
     if line.lstrip().startswith("return ") and len(items := split_top(line.lstrip()[7:])) > 1:
         indent = line[: len(line) - len(line.lstrip())]
-        inner = [f for item in items for f in fold(f"{indent}    {item},", width, inside=True)]
-        return [f"{indent}return (", *inner, f"{indent})"]
+        each = [f for item in items for f in fold(f"{indent}    {item},", width, inside=True)]
+        return [f"{indent}return (", *each, f"{indent})"]
     if " = " in line and (broken := _sum(line, width)) is not None:
         return broken
     start = line.find("(") if line.lstrip().startswith("def ") else _opening(line)

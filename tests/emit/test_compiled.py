@@ -1,0 +1,99 @@
+"""What Triton's compiler makes of the kernels, for a GPU that isn't there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from checking import compiled
+
+HERE = Path(__file__).parent
+CORPUS = sorted((HERE / "corpus").glob("*.op"))
+# kernels that no launch should run with 32-bit products of an index and a stride
+NARROW = re.compile(r"arith\.muli .*i32>?\s*$|tt\.addptr .*(, i32|xi32>)\s*$")
+COUNTS = re.compile(r"= arith\.muli .*: i32\s*$")  # of programs and tiles, which a launch bounds
+FEW = (
+    "rank5_map",
+    "gather",
+    "pages",
+    "attention",
+    "matmul",
+    "scalars",
+    "scalar_conditions",
+    "matmul_fp8",
+    "matmul_i8",
+)
+
+
+def text(name: str) -> str:
+    return (HERE / "corpus" / f"{name}.op").read_text(encoding="utf-8")
+
+
+def check(name: str) -> None:
+    # extents of 1 and scalars equal to 1 are constants to Triton, and so take other paths
+    answer = compiled(text(name), 1, 96)
+    assert "broken" not in answer, answer["broken"]
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_a_kernel_compiles(name: str):
+    check(name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", CORPUS, ids=lambda p: p.stem)
+def test_every_kernel_compiles(path: Path):
+    check(path.stem)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["rank5_map", "gather", "gathered_product", "pages", "picked_rows", "matmul", "attention", "scatter"],
+)
+def test_offsets_beyond_31_bits_are_formed_in_64(name: str):
+    answer = compiled(text(name), 96, wide=True, ttir=True)
+    assert "broken" not in answer, answer["broken"]
+    for row in answer["compiled"]:
+        lines = [line.split(" loc(")[0] for line in row["ttir"].splitlines()]
+        narrow = [line for line in lines if NARROW.search(line) and not COUNTS.search(line + " ")]
+        assert not narrow, narrow
+
+
+def test_a_product_of_16_bits_runs_on_the_matrix_unit():
+    answer = compiled(text("matmul"), 4096)
+    assert all(row["wgmma"] for row in answer["compiled"])
+    assert not any(row["spills"] for row in answer["compiled"])
+
+
+def test_a_product_of_ieee_f32_does_not():
+    answer = compiled(
+        "op mm[M, N, K](a: f32[M, K], b: f32[K, N]) -> c: f32[M, N] { kernel k { c[m, n] = sum[k](a[m, k] * b[k, n]) } }\n",
+        1024,
+    )
+    assert not any(row["wgmma"] for row in answer["compiled"])
+
+
+def workloads() -> list[object]:
+    from opspec.frontend import load
+
+    found: list[object] = []
+    for path in sorted((HERE.parents[1] / "specs").rglob("*.op")):
+        module = load(path)
+        if len(module.ops) == 1:
+            for w in module.workloads_of(module.ops[0].name):
+                known = w.name == "odd_4k"  # no row is aligned there, and scalar loads take the registers
+                marks = (
+                    [pytest.mark.xfail(reason="spills where no stride is a multiple of 16")] if known else []
+                )
+                found.append(
+                    pytest.param(path, dict(w.cases[-1][1]), id=f"{path.stem}-{w.name}", marks=marks)
+                )
+    return found
+
+
+@pytest.mark.parametrize(("path", "dims"), workloads())
+def test_first_choices_of_the_specs_do_not_spill(path: Path, dims: dict[str, int]):
+    answer = compiled(path.read_text(encoding="utf-8"), dims)
+    assert "broken" not in answer, answer["broken"]
+    assert not any(row["spills"] for row in answer["compiled"])
