@@ -14,7 +14,7 @@ from opspec.analysis.costs.flops import merged
 from opspec.analysis.export import number
 from opspec.analysis.forms import evaluate, tidy, unbound
 from opspec.analysis.machine import Machine, machine_of
-from opspec.analysis.query.answer import Answer, Why, python_form
+from opspec.analysis.query.answer import Answer, Why, python_form, show
 from opspec.analysis.query.context import Context, refuse, unknown, written
 from opspec.analysis.query.evaluate import Evaluator
 from opspec.analysis.query.parse import Asked, At, Call, Close, Name, On, Operation, Tends, parse
@@ -185,10 +185,30 @@ def _over_cases(
         context, envs[0], tuple(envs), tuple(sympy.Rational(w.numerator, w.denominator) for w in weights)
     )
     filled = mean.form(asked)
-    notes = (f"weighted over {len(envs)} shapes",)
+    notes = (f"weighted over {len(envs)} shapes", *_range(asked, filled, context, envs))
     filled = replace(filled, notes=(*filled.notes, *notes))
     form = Evaluator(context, {}).form(asked) if not _needs_numbers(asked) else filled
     return form, filled, None if filled.word else number(filled.value)
+
+
+def _range(asked: Asked, mean: Quantity, context: Context, envs: list[dict[str, Number]]) -> tuple[str, ...]:
+    """The least and the greatest value over the shapes, with the dims that tell these apart."""
+    if mean.word:
+        return ()
+    values = [Evaluator(context, env).value(asked) for env in envs]
+    if any(q.word or not q.value.is_number for q in values):
+        return ()
+    varying = [d for d in context.costs.symbols if len({env.get(d) for env in envs}) > 1]
+
+    def at(k: int) -> str:
+        shown = number(values[k].value)
+        where = ", ".join(f"{d} = {envs[k][d]}" for d in varying if d in envs[k])
+        text = "an unknown value" if shown is None else show(shown, str(values[k].unit))
+        return f"{text} at {where}" if where else text
+
+    order = sorted(range(len(values)), key=lambda k: values[k].value)
+    low, high = order[0], order[-1]
+    return () if values[low].value == values[high].value else (f"from {at(low)} to {at(high)}",)
 
 
 @dataclass(frozen=True, slots=True)
