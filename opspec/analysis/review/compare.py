@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 
 import sympy
 
 from opspec.analysis.costs import OpCost, cost
-from opspec.analysis.expectations import check_expectations
 from opspec.analysis.export import byte_totals, flop_totals, workload_dtypes
 from opspec.analysis.forms import tidy
 from opspec.analysis.lattice.symbols import symbol
 from opspec.analysis.machine import Machine
 from opspec.analysis.query.answer import python_form
-from opspec.analysis.review.forms import crossing, dominant, growth, same
+from opspec.analysis.review.budgets import compare_budgets
+from opspec.analysis.review.crossings import find_crossings
+from opspec.analysis.review.forms import dominant, growth, same
 from opspec.analysis.review.model import (
-    BudgetChange,
-    Crossing,
     Flip,
     FormChange,
     NumberChange,
@@ -26,7 +24,6 @@ from opspec.analysis.review.model import (
     SpecReview,
 )
 from opspec.analysis.review.numbers import At, at_workload
-from opspec.analysis.roofline import contraction_dtype
 from opspec.diagnostics import Failure
 from opspec.ir.program import Module, Op, Workload
 
@@ -51,7 +48,7 @@ def compare_modules(
             ops.append(_alone(before[name], base, "removed", machines))
         elif base is not None and head is not None:
             ops.append(_compare(before[name], after[name], base, head, machines))
-    return SpecReview(path=path, ops=tuple(ops), budgets=budgets(base, head))
+    return SpecReview(path=path, ops=tuple(ops), budgets=compare_budgets(base, head))
 
 
 def _alone(op: Op, module: Module, kind: str, machines: Sequence[Machine]) -> OpReview:
@@ -107,7 +104,7 @@ def _compare(before: Op, after: Op, base: Module, head: Module, machines: Sequen
             numbers += _numbers(w.name, b, one[b], two[b])
             flips += _flips(w.name, b, one[b], two[b])
         if any(f.quantity == "ai.tensor" for f in forms):
-            crossings += _crossings(before, after, theirs, w, dict(renamed), machines)
+            crossings += find_crossings(before, after, theirs, w, dict(renamed), machines)
     kind = forms or numbers or flips
     return OpReview(
         op=after.name,
@@ -241,85 +238,9 @@ def _flips(workload: str, boundary: str, one: At, two: At) -> list[Flip]:
     ]
 
 
-def _crossings(
-    before: Op,
-    after: Op,
-    old: Workload,
-    new: Workload,
-    renamed: Mapping[str, str],
-    machines: Sequence[Machine],
-) -> list[Crossing]:
-    """Crossings of ``ai.tensor`` that moved; none for a distribution, which has no one shape."""
-    if len(new.cases) != 1:
-        return []
-    sides = []
-    for op, w in ((before, old), (after, new)):
-        costs = cost(op, workload_dtypes(op, w))
-        sides.append((costs, dict(w.cases[0][1]), contraction_dtype(costs)))
-    (one, env_one, type_one), (two, env_two, type_two) = sides
-    if type_one is None or type_two is None:
-        return []
-    back = {v: k for k, v in renamed.items()}
-    found: list[Crossing] = []
-    for dim in (d for d in after.dims if back.get(d, d) in before.dims):
-        a = crossing(one.total_flops("tensor"), one.total_bytes(), back.get(dim, dim), env_one)
-        b = crossing(two.total_flops("tensor"), two.total_bytes(), dim, env_two)
-        for m in machines:
-            was, now = a(_ridge(m, type_one)), b(_ridge(m, type_two))
-            if was != now:
-                found.append(
-                    Crossing(workload=new.name, machine=m.name, boundary="", dim=dim, before=was, after=now)
-                )
-    return found
-
-
-def _ridge(machine: Machine, dtype: str) -> Fraction:
-    peak = machine.peak(dtype)
-    return Fraction(repr(float(peak[1] if peak else machine.vector))) / Fraction(
-        repr(float(machine.bandwidth))
-    )
-
-
 def _workload_notes(was: Sequence[Workload], now: Sequence[Workload]) -> list[str]:
     old, new = {w.name: w for w in was}, {w.name: w for w in now}
     notes = [f"workload {n} is new" for n in new if n not in old]
     notes += [f"workload {n} is gone" for n in old if n not in new]
     moved = [n for n in new if n in old and new[n] != old[n]]
     return [*notes, *(f"workload {n} has another shape now; both sides are computed at it" for n in moved)]
-
-
-def budgets(base: Module | None, head: Module | None) -> tuple[BudgetChange, ...]:
-    """Budgets that are broken now, were before, came or went. A budget that holds on both sides is silent."""
-    before, after = _verdicts(base), _verdicts(head)
-    found: list[BudgetChange] = []
-    for key in dict.fromkeys([*after, *before]):
-        workload, text = key
-        now, was = after.get(key), before.get(key)
-        if now:
-            standing = "still broken" if was else "broken"
-        elif now is None:
-            standing = "removed"
-        elif was is None:
-            standing = "added"
-        elif was:
-            standing = "mended"
-        else:
-            continue
-        if standing in ("added", "removed") and (base is None or head is None):
-            continue
-        found.append(BudgetChange(workload=workload, text=text, standing=standing, message=now or ""))  # type: ignore[arg-type]
-    return tuple(found)
-
-
-def _verdicts(module: Module | None) -> dict[tuple[str, str], str]:
-    """(workload, line) → why it does not hold, or an empty text."""
-    if module is None or not module.expectations:
-        return {}
-    lines = {(e.workload, " ".join(e.text.split())): "" for e in module.expectations}
-    spans = {e.span: (e.workload, " ".join(e.text.split())) for e in module.expectations}
-    for d in check_expectations(module):
-        inside = (k for s, k in spans.items() if s and d.span and s.start <= d.span.start <= s.end)
-        key = next(inside, None)
-        if key is not None:
-            lines[key] = d.message.removeprefix(f"`{key[1]}` does not hold at `{key[0]}`: ")
-    return lines

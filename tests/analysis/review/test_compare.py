@@ -201,3 +201,20 @@ def test_a_pipeline_says_what_becomes_of_it():
     assert [p.note for p in compare_pipelines(load_text(DECODE), one, here)] == ["new"]
     assert [p.note for p in compare_pipelines(one, load_text(DECODE), here)] == ["removed"]
     assert compare_pipelines(None, one, here) == ()
+
+
+def test_crossings_run_along_the_group_where_the_op_declares_one():
+    text = """op decode[B, Hq, Hkv, T, D](q: bf16[B, Hq, D], k: bf16[B, Hkv, T, D], v: bf16[B, Hkv, T, D]) -> o: bf16[B, Hq, D] {
+  require Hq % Hkv == 0
+  let G = Hq // Hkv
+  kernel flash {
+    s[b, h, t] = sum[d](q[b, h, d] * k[b, h // G, t, d]) / sqrt(D)
+    p[b, h, t] = softmax[t](s[b, h, t])
+    o[b, h, d] = sum[t](p[b, h, t] * v[b, h // G, t, d])
+  }
+}
+workload long for decode { B = 8, Hq = 32, Hkv = 4, T = 8192, D = 128 }
+"""
+    (op,) = compare(text, text.replace("k: bf16", "k: f8e4m3").replace("v: bf16", "v: f8e4m3")).ops
+    found = {c.dim: (c.before, c.after) for c in op.crossings}
+    assert found == {"G": ("compute-bound from 212", "compute-bound from 106")}
