@@ -495,9 +495,11 @@ def _configure_attention__unfused_scores(B: int, Hq: int, L: int, T: int, D: int
             "num_stages": 2,
             "enable_fp_fusion": True,
         }
-        return _attention__unfused_scores_resident, B * Hq * triton.cdiv(L, BLOCK_L) * triton.cdiv(
-            T, BLOCK_T
-        ), options
+        return (
+            _attention__unfused_scores_resident,
+            B * Hq * triton.cdiv(L, BLOCK_L) * triton.cdiv(T, BLOCK_T),
+            options,
+        )
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
         (128, 128, 64, 8, 3),
@@ -528,9 +530,11 @@ def _configure_attention__unfused_scores(B: int, Hq: int, L: int, T: int, D: int
         "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
-    return _attention__unfused_scores_streamed, B * Hq * triton.cdiv(L, BLOCK_L) * triton.cdiv(
-        T, BLOCK_T
-    ), options
+    return (
+        _attention__unfused_scores_streamed,
+        B * Hq * triton.cdiv(L, BLOCK_L) * triton.cdiv(T, BLOCK_T),
+        options,
+    )
 
 
 def _configure_attention__unfused_weights(B: int, Hq: int, L: int, T: int, width: int):
@@ -1038,24 +1042,29 @@ def _attention_window_flash(
         m = m_new
     # a row without a finite value is what IEEE arithmetic makes of it
     p_sum = tl.where(
-        (m == float("-inf")) & (0 < T) & (0 < l + T + 1 - L) & (l + T + 1 - L - W < T) & (
-            l + T + 1 - L - W < l + T + 1 - L
-        ),
+        (m == float("-inf"))
+        & (0 < T)
+        & (0 < l + T + 1 - L)
+        & (l + T + 1 - L - W < T)
+        & (l + T + 1 - L - W < l + T + 1 - L),
         float("nan"),
         p_sum,
     )
     # a row without a finite value is what IEEE arithmetic makes of it
     o_sum = tl.where(
-        (m[:, None] == float("-inf")) & (0 < T) & (0 < (l + T + 1 - L)[:, None]) & ((l + T + 1 - L - W)[:, None] < T) & (
-            (l + T + 1 - L - W)[:, None] < (l + T + 1 - L)[:, None]
-        ),
+        (m[:, None] == float("-inf"))
+        & (0 < T)
+        & (0 < (l + T + 1 - L)[:, None])
+        & ((l + T + 1 - L - W)[:, None] < T)
+        & ((l + T + 1 - L - W)[:, None] < (l + T + 1 - L)[:, None]),
         float("nan"),
         o_sum,
     )
     o = tl.where(
-        (0 < T) & (0 < (l + T + 1 - L)[:, None]) & ((l + T + 1 - L - W)[:, None] < T) & (
-            (l + T + 1 - L - W)[:, None] < (l + T + 1 - L)[:, None]
-        ),
+        (0 < T)
+        & (0 < (l + T + 1 - L)[:, None])
+        & ((l + T + 1 - L - W)[:, None] < T)
+        & ((l + T + 1 - L - W)[:, None] < (l + T + 1 - L)[:, None]),
         o_sum / p_sum[:, None],
         0.0,
     )
@@ -1158,11 +1167,68 @@ def attention_window(
 def attention_window_cost(*, B: int, H: int, L: int, T: int, W: int, D: int) -> dict[str, float]:
     """Closed form of `attention_window`: operations by unit and compulsory bytes; sizes in bytes per element."""
     return {
-        "flops": B * H * (2 * D * (T * (T + 1) - (-L + T) * (-L + T + 1) - (max(T - W, 0) + 1) * max(T - W, 0) + (max(-L + T - W, 0) + 1) * max(-L + T - W, 0)) + 3 * T * (T + 1) - 3 * (-L + T) * (-L + T + 1) - 3 * (max(T - W, 0) + 1) * max(T - W, 0) + 3 * (max(-L + T - W, 0) + 1) * max(-L + T - W, 0) + max(min(L, L + W - 1), 0)),
-        "flops.tensor": 2 * B * D * H * (-L**2 + 2 * L * T + L - max(T - W, 0)**2 - max(T - W, 0) + max(-L + T - W, 0)**2 + max(-L + T - W, 0)),
-        "flops.vector": 5 * B * H * (T * (T + 1) - (-L + T) * (-L + T + 1) - (max(T - W, 0) + 1) * max(T - W, 0) + (max(-L + T - W, 0) + 1) * max(-L + T - W, 0)) // 2,
-        "flops.sfu": B * H * (-L**2 + 2 * L * T + L - max(T - W, 0)**2 - max(T - W, 0) + max(-L + T - W, 0)**2 + max(-L + T - W, 0) + 2 * max(min(L, L + W - 1), 0)) // 2,
-        "flops.sfu.exp": B * H * (T * (T + 1) - (-L + T) * (-L + T + 1) - (max(T - W, 0) + 1) * max(T - W, 0) + (max(-L + T - W, 0) + 1) * max(-L + T - W, 0)) // 2,
+        "flops": B
+        * H
+        * (
+            2
+            * D
+            * (
+                T * (T + 1)
+                - (-L + T) * (-L + T + 1)
+                - (max(T - W, 0) + 1) * max(T - W, 0)
+                + (max(-L + T - W, 0) + 1) * max(-L + T - W, 0)
+            )
+            + 3 * T * (T + 1)
+            - 3 * (-L + T) * (-L + T + 1)
+            - 3 * (max(T - W, 0) + 1) * max(T - W, 0)
+            + 3 * (max(-L + T - W, 0) + 1) * max(-L + T - W, 0)
+            + max(min(L, L + W - 1), 0)
+        ),
+        "flops.tensor": 2
+        * B
+        * D
+        * H
+        * (
+            -(L**2)
+            + 2 * L * T
+            + L
+            - max(T - W, 0) ** 2
+            - max(T - W, 0)
+            + max(-L + T - W, 0) ** 2
+            + max(-L + T - W, 0)
+        ),
+        "flops.vector": 5
+        * B
+        * H
+        * (
+            T * (T + 1)
+            - (-L + T) * (-L + T + 1)
+            - (max(T - W, 0) + 1) * max(T - W, 0)
+            + (max(-L + T - W, 0) + 1) * max(-L + T - W, 0)
+        )
+        // 2,
+        "flops.sfu": B
+        * H
+        * (
+            -(L**2)
+            + 2 * L * T
+            + L
+            - max(T - W, 0) ** 2
+            - max(T - W, 0)
+            + max(-L + T - W, 0) ** 2
+            + max(-L + T - W, 0)
+            + 2 * max(min(L, L + W - 1), 0)
+        )
+        // 2,
+        "flops.sfu.exp": B
+        * H
+        * (
+            T * (T + 1)
+            - (-L + T) * (-L + T + 1)
+            - (max(T - W, 0) + 1) * max(T - W, 0)
+            + (max(-L + T - W, 0) + 1) * max(-L + T - W, 0)
+        )
+        // 2,
         "flops.sfu.reciprocal": B * H * max(min(L, L + W - 1), 0),
         "bytes": 4 * B * D * H * (L + max(min(L + W - 1, T), 0)),
         "bytes.read": 2 * B * D * H * (L + 2 * max(min(L + W - 1, T), 0)),

@@ -821,9 +821,11 @@ def _configure_latent_block__three_kernels_qkv(B: int, L: int, H: int, D: int, w
         "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
-    return _latent_block__three_kernels_qkv, B * triton.cdiv(L, BLOCK_L) * H * triton.cdiv(
-        D, BLOCK_D
-    ), options
+    return (
+        _latent_block__three_kernels_qkv,
+        B * triton.cdiv(L, BLOCK_L) * H * triton.cdiv(D, BLOCK_D),
+        options,
+    )
 
 
 def _configure_latent_block__three_kernels_attend(B: int, L: int, H: int, D: int, width: int):
@@ -861,9 +863,11 @@ def _configure_latent_block__three_kernels_out(B: int, L: int, H: int, D: int, w
             "num_stages": 2,
             "enable_fp_fusion": True,
         }
-        return _latent_block__three_kernels_out_streamed, B * triton.cdiv(L, BLOCK_L) * triton.cdiv(
-            D * H, BLOCK_C
-        ), options
+        return (
+            _latent_block__three_kernels_out_streamed,
+            B * triton.cdiv(L, BLOCK_L) * triton.cdiv(D * H, BLOCK_C),
+            options,
+        )
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
         (128, 256, 64, 8, 3),
@@ -895,9 +899,11 @@ def _configure_latent_block__three_kernels_out(B: int, L: int, H: int, D: int, w
         "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
-    return _latent_block__three_kernels_out_streamed, B * triton.cdiv(L, BLOCK_L) * triton.cdiv(
-        D * H, BLOCK_C
-    ), options
+    return (
+        _latent_block__three_kernels_out_streamed,
+        B * triton.cdiv(L, BLOCK_L) * triton.cdiv(D * H, BLOCK_C),
+        options,
+    )
 
 
 def latent_block__three_kernels(
@@ -1545,9 +1551,11 @@ def _configure_latent_block__naive_scores(B: int, L: int, H: int, D: int, width:
             "num_stages": 2,
             "enable_fp_fusion": True,
         }
-        return _latent_block__naive_scores_resident, B * H * triton.cdiv(L, BLOCK_I) * triton.cdiv(
-            L, BLOCK_J
-        ), options
+        return (
+            _latent_block__naive_scores_resident,
+            B * H * triton.cdiv(L, BLOCK_I) * triton.cdiv(L, BLOCK_J),
+            options,
+        )
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
         (128, 256, 64, 8, 3),
@@ -1579,9 +1587,11 @@ def _configure_latent_block__naive_scores(B: int, L: int, H: int, D: int, width:
         "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
-    return _latent_block__naive_scores_streamed, B * H * triton.cdiv(L, BLOCK_I) * triton.cdiv(
-        L, BLOCK_J
-    ), options
+    return (
+        _latent_block__naive_scores_streamed,
+        B * H * triton.cdiv(L, BLOCK_I) * triton.cdiv(L, BLOCK_J),
+        options,
+    )
 
 
 def _configure_latent_block__naive_weights(B: int, L: int, H: int, width: int):
@@ -1664,9 +1674,11 @@ def _configure_latent_block__naive_out(B: int, L: int, H: int, D: int, width: in
             "num_stages": 2,
             "enable_fp_fusion": True,
         }
-        return _latent_block__naive_out_streamed, B * triton.cdiv(L, BLOCK_L) * triton.cdiv(
-            D * H, BLOCK_C
-        ), options
+        return (
+            _latent_block__naive_out_streamed,
+            B * triton.cdiv(L, BLOCK_L) * triton.cdiv(D * H, BLOCK_C),
+            options,
+        )
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
         (128, 256, 64, 8, 3),
@@ -1698,9 +1710,11 @@ def _configure_latent_block__naive_out(B: int, L: int, H: int, D: int, width: in
         "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
-    return _latent_block__naive_out_streamed, B * triton.cdiv(L, BLOCK_L) * triton.cdiv(
-        D * H, BLOCK_C
-    ), options
+    return (
+        _latent_block__naive_out_streamed,
+        B * triton.cdiv(L, BLOCK_L) * triton.cdiv(D * H, BLOCK_C),
+        options,
+    )
 
 
 def latent_block__naive(
