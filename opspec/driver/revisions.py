@@ -52,11 +52,15 @@ _LINK = "120000"
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """One state of the specs. ``root`` holds them on disk; ``texts``: text by path from the top, normalised."""
+    """One state of the specs. ``root`` holds them on disk; ``texts``: text by path from the top, normalised.
+
+    ``links``: path → path for links inside of the tree. What one points to is looked at by its own name.
+    """
 
     label: str
     root: Path
     texts: dict[str, str] = field(repr=False)
+    links: dict[str, str] = field(default_factory=dict, repr=False)
 
     def closure(self, path: str) -> dict[str, str | None]:
         """The texts that a spec is made of: itself and its imports, None for one that is missing."""
@@ -65,6 +69,7 @@ class Tree:
         while open_:
             name = open_.pop()
             if name not in found:
+                name = self.links.get(name, name)
                 found[name] = text = self.texts.get(name)
                 folder = PurePosixPath(name).parent.as_posix()
                 open_ += [normpath(f"{folder}/{i}") for i in _IMPORT.findall(text or "")]
@@ -140,28 +145,36 @@ class Repository:
         with TemporaryDirectory(prefix="opspec-") as folder:
             root = Path(folder)
             texts: dict[str, str] = {}
+            links: dict[str, str] = {}
             wanted = {p: b for p, b in blobs.items() if p.endswith(".op")}
             while wanted:
                 for path, raw in self._contents(wanted):
-                    if _lay_down(root, path, raw):
+                    if blobs[path][0] == _LINK:
+                        links |= _lay_link(root, path, os.fsdecode(raw))
+                    elif _lay_down(root, path, raw):
                         texts[path] = normalised(raw)
                 imports = {n for p in wanted for n in _imports(p, texts.get(p, ""))}
                 wanted = {n: blobs[n] for n in imports if n in blobs and n not in texts and n not in wanted}
-            yield Tree(revision, root, texts)
+            yield Tree(revision, root, texts, links)
 
     def working_tree(self) -> Tree:
         """The specs as they lie on disk: tracked ones and new ones that are not ignored."""
         done = self._run("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", "*.op")
         texts: dict[str, str] = {}
+        links: dict[str, str] = {}
         open_ = sorted({os.fsdecode(n) for n in done.split(b"\0") if n})
         while open_:
             name = open_.pop()
             path = self.top / name
-            if path.is_symlink() or not path.is_file():
-                continue  # deleted, or a link: what it points to is looked at by its own name
+            if path.is_symlink():
+                inside = _pointed(name, os.readlink(path))  # noqa: PTH115 - as written, not resolved
+                links |= {name: inside} if inside else {}
+                continue
+            if not path.is_file():
+                continue  # deleted
             texts[name] = normalised(path.read_bytes())
             open_ += [n for n in _imports(name, texts[name]) if n not in texts and not n.startswith("../")]
-        return Tree("working tree", self.top, texts)
+        return Tree("working tree", self.top, texts, links)
 
     def _blobs(self, commit: str) -> dict[str, tuple[str, str]]:
         """Path → (mode, object) of every file of a commit."""
@@ -174,17 +187,17 @@ class Repository:
         return found
 
     def _contents(self, wanted: dict[str, tuple[str, str]]) -> Iterator[tuple[str, bytes]]:
-        """The bytes of files, all in one call; links are left out."""
+        """The bytes of files, all in one call; of a link the path that it points to."""
         asked = "".join(f"{blob}\n" for _, blob in wanted.values()).encode("ascii")
         out = self._run("cat-file", "--batch", stdin=asked)
         at = 0
-        for path, (mode, _) in wanted.items():
+        for path in wanted:
             end = out.index(b"\n", at)
             header = out[at:end].split()
             size = int(header[2]) if len(header) == 3 else 0
             raw = out[end + 1 : end + 1 + size]
             at = end + 1 + (size + 1 if len(header) == 3 else 0)
-            if mode != _LINK and len(header) == 3:
+            if len(header) == 3:
                 yield path, raw
 
     def _run(self, *arguments: str, stdin: bytes = b"") -> bytes:
@@ -202,6 +215,22 @@ def normalised(raw: bytes) -> str:
 def _imports(path: str, text: str) -> list[str]:
     folder = PurePosixPath(path).parent.as_posix()
     return [normpath(f"{folder}/{i}") for i in _IMPORT.findall(text)]
+
+
+def _pointed(path: str, target: str) -> str:
+    """Where a link leads inside of the tree; empty if it leads out of it."""
+    inside = normpath(f"{PurePosixPath(path).parent.as_posix()}/{target}")
+    return "" if target.startswith("/") or inside.startswith("..") else inside
+
+
+def _lay_link(root: Path, path: str, target: str) -> dict[str, str]:
+    """Lay down a link that stays inside of the tree; empty if it does not, and then there is no such file."""
+    inside = _pointed(path, target)
+    if inside and ".." not in PurePosixPath(path).parts:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).symlink_to(target)
+        return {path: inside}
+    return {}
 
 
 def _lay_down(root: Path, path: str, raw: bytes) -> bool:

@@ -238,6 +238,19 @@ def test_names_that_git_quotes_and_links(work, opspec):
     assert "1 op added" in opspec("diff", "HEAD~1", "HEAD", "--format", "markdown").out
 
 
+def test_imports_through_links_and_links_that_lead_out(work, opspec):
+    (work.root / "lib/other.op").symlink_to("library.op")
+    (work.root / "lib/out.op").symlink_to("/etc/hostname")
+    work.write("specs/double.op", USER.replace("library.op", "other.op"))
+    work.commit()
+    assert "no change of cost" in opspec("diff", "HEAD").out
+    work.write("lib/library.op", "fn twice(x) = exp(x) + exp(x + 1)\n")
+    (spec,) = (s for s in record(opspec, "HEAD")["specs"] if s["ops"])
+    assert (spec["path"], spec["ops"][0]["kind"]) == ("specs/double.op", "changed")
+    work.commit()
+    assert [s["path"] for s in record(opspec, "HEAD~1", "HEAD")["specs"] if s["ops"]] == ["specs/double.op"]
+
+
 def test_bytes_that_are_no_text(work, opspec):
     work.write("specs/scale.op", b"\xff\xfe op")
     ran = opspec("diff", "HEAD")
