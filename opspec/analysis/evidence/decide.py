@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import assert_never
 
-from opspec.analysis.evidence.results import Results
+from opspec.analysis.evidence.results import DERIVED, Results
 from opspec.analysis.pipeline.compare import Comparison
 from opspec.analysis.pipeline.numbers import gain, ms
 from opspec.analysis.pipeline.report import Report
 from opspec.ir.composition import Arithmetic, Condition, Constant, Evidence, Metric, Term
-
-DERIVED = ("end_to_end_gain", "kernel_gain", "ceiling", "saved_ms")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,13 +48,8 @@ class _Missing(Exception):
 def decide(evidence: Evidence, results: Results, report: Report) -> Decision:
     """Judge the evidence for a variant."""
     comparison = report.variant(evidence.variant)
-    derived = {
-        "end_to_end_gain": comparison.gain,
-        "kernel_gain": comparison.kernel,
-        "ceiling": comparison.ceiling,
-        "saved_ms": comparison.saved * 1000,
-    }
-    known = {k: v for k, v in derived.items() if v is not None}
+    derived = (comparison.gain, comparison.kernel, comparison.ceiling, comparison.saved * 1000)
+    known = {k: v for k, v in zip(DERIVED, derived, strict=True) if v is not None}
     verdicts = [_level(evidence, results)]
     if results.stale:
         reason = "they are of another revision (`spec_sha256`)"

@@ -17,6 +17,7 @@ from opspec.ir.program import Module
 from opspec.source import Source, Span
 
 SCHEMA = "opspec.evidence/1"
+DERIVED = ("end_to_end_gain", "kernel_gain", "ceiling", "saved_ms")
 _FIELDS: dict[str, type | tuple[type, ...]] = {
     "schema": str,
     "spec": str,
@@ -100,6 +101,11 @@ def load_results(path: str, module: Module, evidence: Evidence) -> Results:
 def _metrics(found: dict[str, Any], where: str, bad: Any) -> dict[str, Fraction]:
     """Numbers; true and false count as 1 and 0, and null is a metric that was not measured."""
     metrics: dict[str, Fraction] = {}
+    taken = [name for name in DERIVED if name in found]
+    if taken:
+        raise bad(
+            f"states `{where}.{taken[0]}`, which the pipeline gives", "leave it out, or give it another name"
+        )
     for name, value in found.items():
         if value is None:
             continue

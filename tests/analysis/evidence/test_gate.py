@@ -88,6 +88,7 @@ def test_a_missing_field_is_no_decision(gate, field):
         ({"schema": "opspec.bench/1"}, "has the schema `opspec.bench/1`"),
         ({"metrics": {"contact_f1": "high"}}, "`metrics.contact_f1` that is no finite number"),
         ({"metrics": [1]}, "`metrics` that is no object"),
+        ({"metrics": {"end_to_end_gain": 9.0}}, "states `metrics.end_to_end_gain`, which the pipeline gives"),
         ({"metrc": {}}, "a field `metrc`"),
     ],
 )
