@@ -46,7 +46,7 @@ GIT_FAILED = register(
         fix="See git's own message; `git fsck` finds a damaged repository.",
     )
 )
-_IMPORT = re.compile(r'import\s+"([^"\n]*)"')
+_IMPORT = re.compile(r'(?:\bimport\s|~\s*|\bfrom\s)\s*"([^"\n]*)"')  # recorded traffic and results, too
 _LINK = "120000"
 
 
