@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -97,7 +96,7 @@ def test_a_file_is_replaced_whole(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         write_atomically(path, "new\n")
     assert path.read_bytes() == b"old\n"
-    assert os.listdir(path.parent) == ["f.txt"]
+    assert [p.name for p in path.parent.iterdir()] == ["f.txt"]
 
 
 def test_a_folder_in_the_way_is_said(tmp_path):
@@ -105,7 +104,7 @@ def test_a_folder_in_the_way_is_said(tmp_path):
     with pytest.raises(Failure) as caught:
         write_atomically(tmp_path / "f.txt", "x")
     assert caught.value.diagnostics[0].code.code == "OP622"
-    assert os.listdir(tmp_path) == ["f.txt"]
+    assert [p.name for p in tmp_path.iterdir()] == ["f.txt"]
 
 
 def test_specs_are_found_once_and_in_order(project):
