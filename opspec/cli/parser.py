@@ -98,7 +98,9 @@ def build_parser() -> argparse.ArgumentParser:
 
     p = _command(commands, "gate", "whether the evidence for a variant lets it out")
     p.add_argument("spec", metavar="SPEC[:NAME]")
-    p.add_argument("evidence", metavar="RESULT.json", help="what was measured, by the schema opspec.evidence/1")
+    p.add_argument(
+        "evidence", metavar="RESULT.json", help="what was measured, by the schema opspec.evidence/1"
+    )
     p.add_argument("--machine", metavar="NAME", help="a machine's name, or a TOML file, for every stage")
     p.add_argument("--results", action="append", default=[], metavar="FILE", help="measured times of an op")
     p.add_argument("--format", choices=("text", "json", "markdown"), default="text")
