@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from opspec.diagnostics import Diagnostic
-from opspec.frontend import evidence, pipelines
+from opspec.frontend import evidence, ledgers, machines, pipelines
 from opspec.frontend import syntax as s
 from opspec.frontend.faults import names
+from opspec.frontend.stages import Scope
 from opspec.ir.composition import Evidence, Ledger, MachineBlock, Pipeline, Variant
 from opspec.ir.program import Op, Workload
 from opspec.source import Span
@@ -35,7 +36,7 @@ def compose(
 ) -> Composition:
     """Check machines, pipelines, variants, evidence and ledgers. None stands for what was refused."""
     found = list(items)
-    scope = pipelines.Scope(
+    scope = Scope(
         report=report,
         runnable=lambda op, workload: _runnable(ops, workloads, op, workload),
         ops={op: [w.name for w in workloads.values() if w is not None and w.op == op] for op in ops},
@@ -45,7 +46,7 @@ def compose(
         machines=pipelines.shipped(),
         complete=complete,
     )
-    machines = _machines([d for d in found if isinstance(d, s.MachineDecl)], scope)
+    blocks = _machines([d for d in found if isinstance(d, s.MachineDecl)], scope)
     for d in found:
         if isinstance(d, s.PipelineDecl):
             pipelines.pipeline(d, scope)
@@ -54,7 +55,7 @@ def compose(
             pipelines.variant(d, scope)
     taken: dict[str, Span] = {}
     proofs: list[Evidence] = []
-    ledgers: list[Ledger] = []
+    counted: list[Ledger] = []
     for d in found:
         if isinstance(d, s.EvidenceDecl | s.LedgerDecl):
             if d.name.text in taken:
@@ -66,27 +67,27 @@ def compose(
                 proof = evidence.evidence(d, scope)
                 proofs += [proof] if proof is not None else []
             case s.LedgerDecl():
-                ledger = evidence.ledger(d, scope)
-                ledgers += [ledger] if ledger is not None else []
+                ledger = ledgers.ledger(d, scope)
+                counted += [ledger] if ledger is not None else []
             case _:
                 pass
     return Composition(
         pipelines=tuple(p for p in scope.pipelines.values() if p is not None),
         variants=tuple(v for v in scope.variants.values() if v is not None),
         evidence=tuple(proofs),
-        machines=machines,
-        ledgers=tuple(ledgers),
+        machines=blocks,
+        ledgers=tuple(counted),
     )
 
 
-def _machines(nodes: list[s.MachineDecl], scope: pipelines.Scope) -> tuple[MachineBlock, ...]:
+def _machines(nodes: list[s.MachineDecl], scope: Scope) -> tuple[MachineBlock, ...]:
     found: list[MachineBlock] = []
     places: dict[str, Span | None] = dict.fromkeys(pipelines.shipped())
     for d in nodes:
         if d.name.text in places:
             scope.report.append(names.duplicate(d.name.span, d.name.text, places[d.name.text]))
             continue
-        block = evidence.machine(d, scope, set(places))
+        block = machines.machine(d, scope, set(places))
         places[d.name.text] = d.name.span
         scope.machines.add(d.name.text)
         found += [block] if block is not None else []

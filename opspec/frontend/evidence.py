@@ -1,21 +1,15 @@
-"""Checks of evidence blocks, machine blocks and token ledgers."""
+"""Checks of evidence blocks: rows, numbers and gate."""
 
 from __future__ import annotations
 
-import tomllib
 from fractions import Fraction
-from functools import lru_cache
 
-from opspec import resources
 from opspec.diagnostics import Diagnostic
 from opspec.frontend import syntax as s
 from opspec.frontend.faults import composition as faults
 from opspec.frontend.faults import names
 from opspec.frontend.faults.naming import listing, nearest, short
-from opspec.frontend.integer_exprs import NotInteger, try_integer
-from opspec.frontend.measures import quantity
-from opspec.frontend.pipelines import Scope, check_runnable
-from opspec.frontend.scope import Env, OpScope, Skip
+from opspec.frontend.stages import Scope, check_runnable
 from opspec.ir.composition import (
     ROWS,
     Arithmetic,
@@ -23,17 +17,11 @@ from opspec.ir.composition import (
     Constant,
     Evidence,
     EvidenceRow,
-    Ledger,
-    LedgerEntry,
-    MachineBlock,
-    MachineValue,
     Metric,
     Recomputed,
     Row,
     Term,
 )
-
-SOME = "some"
 
 
 def evidence(node: s.EvidenceDecl, scope: Scope) -> Evidence | None:
@@ -155,159 +143,3 @@ def _term(expr: s.Expr, report: list[Diagnostic]) -> Term | None:
                 )
             )
             return None
-
-
-# machines ------------------------------------------------------------------------
-_UNITS = {
-    "clock.boost": "Hz", "vector.f32": "FLOP/s", "sfu.per_clock_sm": "", "memory.bandwidth": "B/s", "memory.size": "B",
-    "l2.size": "B", "l2.bandwidth": "B/s", "sm.count": "", "sm.shared": "B", "sm.shared_block": "B",
-    "sm.registers": "", "sm.threads": "", "launch.plain": "s", "launch.graph": "s",
-}  # fmt: skip
-
-
-@lru_cache(maxsize=1)
-def _tensor_keys() -> tuple[str, ...]:
-    """Matrix-unit types of the machines that ship."""
-    found: dict[str, None] = {}
-    for path in sorted(resources.machines().glob("*.toml")):
-        found.update(dict.fromkeys(tomllib.loads(path.read_text(encoding="utf-8")).get("tensor", {})))
-    return tuple(f"tensor.{k}" for k in found)
-
-
-def machine(node: s.MachineDecl, scope: Scope, earlier: set[str]) -> MachineBlock | None:
-    """Check a machine block; ``earlier`` are the machines that it may be like."""
-    report = scope.report
-    before = len(report)
-    name = node.name.text
-    if node.like is None:
-        help_ = "write `machine NAME like h100 { … }` and state what differs"
-        report.append(faults.machine(node.name.span, f"machine `{name}` is like no other", help_))
-    elif node.like.text not in earlier:
-        report.append(names.unknown(node.like.span, node.like.text, earlier, "machine"))
-    values: dict[str, MachineValue] = {}
-    for d in node.values:
-        made = _value(d, report)
-        if d.key in values:
-            report.append(names.duplicate(d.span, d.key, values[d.key].span))
-        elif made is not None:
-            values[d.key] = made
-    if not node.values:
-        report.append(faults.machine(node.name.span, f"machine `{name}` states no value"))
-    if len(report) > before or node.like is None:
-        return None
-    return MachineBlock(
-        name=name, doc=node.doc, like=node.like.text, values=tuple(values.values()), span=node.span
-    )
-
-
-def _value(node: s.MachineValueDecl, report: list[Diagnostic]) -> MachineValue | None:
-    before = len(report)
-    tensor = node.key.startswith("tensor.")
-    known = [*_UNITS, *_tensor_keys()]
-    if node.key not in known:
-        help_ = nearest(node.key, known) or f"keys: {listing(known, 30)}"
-        report.append(faults.machine(node.span, f"`{node.key}` is not a property of a machine", help_))
-        return None
-    found = quantity(node.value, report)
-    wanted = "FLOP/s" if tensor else _UNITS[node.key]
-    if found is not None and found[1] != wanted:
-        has = f"in {found[1]}" if found[1] else "without a unit"
-        report.append(
-            faults.machine(
-                node.value.span,
-                f"`{node.key}` is {f'in {wanted}' if wanted else 'a plain number'}, not {has}",
-            )
-        )
-    if tensor and not node.dense:
-        report.append(
-            faults.machine(
-                node.span,
-                f"`{node.key}` does not say that it is dense: a sparse peak is no roof",
-                "write `= 989.4 TFLOP/s dense …`",
-            )
-        )
-    if node.dense and not tensor:
-        report.append(
-            faults.machine(node.span, f"`{node.key}` is neither dense nor sparse", "leave out `dense`")
-        )
-    if not node.origin.text.strip():
-        report.append(
-            faults.machine(
-                node.origin.span,
-                f"`{node.key}` does not say its source",
-                f'write `{node.origin.word} "where"`',
-            )
-        )
-    if len(report) > before or found is None:
-        return None
-    source = node.origin.text if node.origin.word == "from" else f"{node.origin.word}: {node.origin.text}"
-    return MachineValue(key=node.key, value=found[0], dense=node.dense, source=source, span=node.span)
-
-
-# ledgers ---------------------------------------------------------------------------
-def ledger(node: s.LedgerDecl, scope: Scope) -> Ledger | None:
-    """Check a token ledger; whether it adds up is the analysis' question."""
-    report = scope.report
-    before = len(report)
-    workload = node.workload.text
-    owners = [op for op, known in scope.ops.items() if workload in known]
-    if not owners:
-        if scope.complete and workload not in scope.refused:
-            known = [w for ws in scope.ops.values() for w in ws]
-            report.append(names.unknown(node.workload.span, workload, known, "workload"))
-        return None
-    found = scope.runnable(owners[0], workload)
-    if found is not None and node.dim.text not in found[0].dims:
-        report.append(names.unknown(node.dim.span, node.dim.text, found[0].dims, "dim"))
-    if not node.entries:
-        report.append(faults.ledger(node.name.span, f"ledger `{node.name.text}` has no entry"))
-    entries: dict[str, LedgerEntry] = {}
-    for name, expr in node.entries:
-        if name.text in entries:
-            report.append(names.duplicate(name.span, name.text, entries[name.text].span))
-            continue
-        tokens = _tokens(expr)
-        if tokens is None or tokens < 0:
-            report.append(
-                faults.ledger(
-                    expr.span,
-                    f"`{short(expr.span.text)}` is no number of tokens",
-                    "write frames times grid, such as `3 * 16 * 16`; `some` stands for a number that nobody stated",
-                )
-            )
-            continue
-        entries[name.text] = LedgerEntry(
-            name=name.text, text=short(expr.span.text), tokens=tokens, open=_is_open(expr), span=name.span
-        )
-    if len(report) > before:
-        return None
-    return Ledger(
-        name=node.name.text,
-        workload=workload,
-        dim=node.dim.text,
-        doc=node.doc,
-        entries=tuple(entries.values()),
-        span=node.span,
-    )
-
-
-def _tokens(expr: s.Expr) -> int | None:
-    """The tokens of an entry, with one for each ``some``."""
-    try:
-        return try_integer(_closed(expr), OpScope("", [], {}), Env({})).constant
-    except (NotInteger, Skip, ZeroDivisionError):
-        return None
-
-
-def _closed(expr: s.Expr) -> s.Expr:
-    match expr:
-        case s.Name(name="some"):
-            return s.Number(value=1, span=expr.span)
-        case s.Infix(op="*" | "+", a=a, b=b):
-            return s.Infix(op=expr.op, a=_closed(a), b=_closed(b), span=expr.span)
-        case _:
-            return expr
-
-
-def _is_open(expr: s.Expr) -> bool:
-    return any(isinstance(x, s.Name) and x.name == SOME for x in s.walk(expr))
