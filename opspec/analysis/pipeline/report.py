@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from opspec.analysis.pipeline.codes import unknown
+from opspec.analysis.pipeline.codes import NO_TIME, refuse, unknown
 from opspec.analysis.pipeline.compare import Comparison, compare
 from opspec.analysis.pipeline.consistency import Flag, TokenCount, count_tokens, pipeline_flags, variant_flags
 from opspec.analysis.pipeline.timing import Sources, Timed, time_stage
@@ -60,12 +60,18 @@ def analyse(module: Module, pipeline: Pipeline, sources: Sources, variant: str |
         restated = _timed(v.stages, sources, pipeline.machine)
         flags += variant_flags(before, restated, v.name)
         comparisons.append(compare(pipeline, v.name, v.doc, before, restated))
+    base = break_down(pipeline, before)
+    for what, total in ((pipeline.name, base.total), *((c.variant, c.after.total) for c in comparisons)):
+        if not total:
+            raise refuse(
+                NO_TIME, f"`{what}` takes no time at all, so there is nothing to compare", pipeline.span
+            )
     ledgers = count_tokens(module, module.ledgers)
     flags += [t.flag for t in ledgers if t.flag is not None]
     return Report(
         pipeline=pipeline,
         machine=sources.machine or pipeline.machine,
-        base=break_down(pipeline, before),
+        base=base,
         variants=tuple(comparisons),
         flags=tuple(flags),
         ledgers=ledgers,

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from opspec.diagnostics import Failure
 from tests.analysis.pipeline.composing import report
 
 ms = Fraction(1, 1000)
@@ -89,6 +90,16 @@ def test_a_stage_of_no_time():
         "v"
     )
     assert (v.gain, v.kernel, v.changes[0].stage) == (9, None, None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["pipeline p { stage a = 0 ms }", "pipeline p { stage a = 8 ms }\nvariant v of p { stage a = 0 ms }"],
+)
+def test_a_whole_of_no_time_is_refused(text):
+    with pytest.raises(Failure) as e:
+        report(text)
+    assert "takes no time at all" in e.value.diagnostics[0].message
 
 
 times = st.integers(min_value=1, max_value=1000)
