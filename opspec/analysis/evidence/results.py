@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
     "metrics": dict,
     "environment": dict,
 }
+_LARGEST = 1e300
 _OPTIONAL = ("spec_sha256", "sources", "notes")
 
 
@@ -109,7 +109,7 @@ def _metrics(found: dict[str, Any], where: str, bad: Any) -> dict[str, Fraction]
     for name, value in found.items():
         if value is None:
             continue
-        if not isinstance(value, bool | int | float) or not isfinite(value):
+        if not isinstance(value, bool | int | float) or not -_LARGEST < value < _LARGEST:
             raise bad(f"has a `{where}.{name[:40]}` that is no finite number")
         metrics[name] = Fraction(int(value)) if isinstance(value, bool) else Fraction(repr(value))
     return metrics

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from opspec.source import Source, Span
 
 SCHEMA = "opspec.bench/1"
 _FIELDS = ("schema", "op", "spec", "status", "results", "distributions")
+_LONGEST = 1e15
 _LARGEST = 256 * 2**20
 
 
@@ -124,7 +124,7 @@ def result_op(path: Path, shown: str) -> str:
 
 
 def _seconds(value: object) -> Fraction | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value) or value <= 0:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _LONGEST:
         return None
     return Fraction(repr(value))
 

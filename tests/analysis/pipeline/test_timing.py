@@ -118,6 +118,7 @@ def test_a_result_of_another_revision_says_so(tmp_path):
         ([record("v")], {}, "has no measurement at `w`"),
         ([record(status="incorrect")], {}, "has no valid time at `w`: incorrect"),
         ([record(time=None)], {}, "has no valid time at `w`"),
+        ([record(time=10**400)], {}, "has no valid time at `w`"),
         ([record(time=-1.0)], {}, "has no valid time at `w`"),
         ([record()], {"results": 3}, "has no list of results"),
     ],
