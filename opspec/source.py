@@ -9,10 +9,10 @@ from functools import cached_property
 
 @dataclass(frozen=True)
 class Source:
-    """One text that a user wrote.
+    r"""One text that a user wrote.
 
     ``name`` is the path as the user gave it (or a label such as ``<query>``);
-    ``text`` has ``\\n`` line ends and no byte-order mark.
+    ``text`` has ``\n`` line ends and no byte-order mark.
     """
 
     name: str

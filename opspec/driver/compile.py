@@ -65,6 +65,9 @@ def compile_first_choices(
             loaded = {n.tensor for n in launch.plan.graph.nodes if isinstance(n, Load)}
             read = [t for t in launch.plan.block.tensors if t.name in loaded]
             host["width"] = max((_width(t.dtype, dtypes) for t in read), default=4)
+            full = dims | {k: v.evaluate(dims) for k, v in op.derived}
+            last = [t.extents[-1].evaluate(full) for t in read if len(t.extents) > 1]
+            host["aligned"] = all(e % 16 == 0 for e in last)
             if not set(wanted) <= set(host):
                 continue
             kernel, _, options = function(*(host[w] for w in wanted))

@@ -228,6 +228,11 @@ def _product_choice(
         lines.append(f"tiles = {wide}")
         lines.append("if width == 4:")
         lines.append(f"    tiles = {narrow}")
+        if sizes.product is None:
+            lines.append("elif not aligned:")
+            lines.append(
+                "    tiles = tiles[1:]  # loads of single elements need the registers of the widest tile"
+            )
         count = f", {' * '.join(batch)}" if batch else ""
         lines.append(
             f"{', '.join(blocks)}, num_warps, num_stages = launch.pick_tile(tiles, {extent[product.rows]}, {extent[product.columns]}{count})"

@@ -8,6 +8,8 @@ It shares nothing with the kernels' emitter.
 
 from __future__ import annotations
 
+import re
+
 from opspec.emit.host import host_int, tuple_text
 from opspec.emit.names import escape
 from opspec.emit.torch_expressions import LETTERS, TORCH, NoFormula, TorchExpressions
@@ -76,7 +78,7 @@ class _Formula(TorchExpressions):
         order.sort(key=lambda t: t.role == "inout")
         results = [self._result(t, partial[t.name]) for t in order]
         self.body.append(f"return {', '.join(results)}")
-        return tuple(self.body)
+        return _used_only(self.body)
 
     # frame ---------------------------------------------------------------------
     def _dims(self) -> None:
@@ -368,6 +370,19 @@ def _is_identity(value: Reduce) -> bool:
         empty, sign = empty.x, -1.0
     identity = {"max": float("-inf"), "min": float("inf")}.get(value.monoid)
     return isinstance(empty, Literal) and sign * empty.value == identity
+
+
+def _used_only(lines: list[str]) -> tuple[str, ...]:
+    """The lines without assignments of names that nothing below them uses."""
+    kept: list[str] = []
+    words: set[str] = set()
+    for line in reversed(lines):
+        name = re.match(r"(\w+) = ", line)
+        if name is not None and name[1] not in words:
+            continue
+        words |= set(re.findall(r"\w+", line))
+        kept.append(line)
+    return tuple(reversed(kept))
 
 
 def dtype_lines(op: Op, lines: tuple[str, ...]) -> tuple[str, ...]:

@@ -235,8 +235,11 @@ class _Launcher:
             name = f"_configure_{self.op.name}__{self.boundary}_{k.plan.block.name}"
         dims = self._dims(k)
         width = any(c.lines and "width" in " ".join((*c.lines, c.warps)) for c in k.choices)
-        args = [*dims, *(["width"] if width else [])]
+        aligned = any("aligned" in " ".join(c.lines) for c in k.choices)
+        args = [*dims, *(["width"] if width else []), *(["aligned"] if aligned else [])]
         touched = k.plan.variants[0].program.tensors
+        if aligned:
+            self.lines.append(f"aligned = launch.aligned({', '.join(self._read(k, []))})")
         if width:
             elements = [self.names[t.name] for t in touched]
             self.lines.append(f"width = max(t.element_size() for t in {tuple_text(self._read(k, elements))})")
@@ -250,7 +253,13 @@ class _Launcher:
         return Configure(
             name=name,
             kernel=k.plan.block.name,
-            params=", ".join([*(f"{d}: int" for d in dims), *(["width: int"] if width else [])]),
+            params=", ".join(
+                [
+                    *(f"{d}: int" for d in dims),
+                    *(["width: int"] if width else []),
+                    *(["aligned: bool"] if aligned else []),
+                ]
+            ),
             lines=tuple(self._configure_lines(k)),
         )
 

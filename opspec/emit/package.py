@@ -87,6 +87,7 @@ class _BenchFile:
     spec_hash: str
     kernel_hash: str
     version: str
+    runtime: str
     ops: tuple[DriverModel, ...]
     drivers: str
 
@@ -318,6 +319,7 @@ def _bench_file(
         spec_hash=digest,
         kernel_hash=kernel_hash,
         version=VERSION,
+        runtime="bench, launch" if any("launch." in m.cost for m in models) else "bench",
         ops=models,
         drivers=_main([m.driver_name for m in models]),
     )

@@ -423,7 +423,9 @@ class _Printer:
             self.level += 1
             self.put(f"{axis} = ({axis}_start + tl.arange(0, {block})).to(INDEX)")
         else:
-            self.put(f"for {axis} in range({start}, {stop}):")
+            self.put(
+                f"for {axis} in range({stop}):" if start == "0" else f"for {axis} in range({start}, {stop}):"
+            )
             self.level += 1
         self.scopes.append({})
         outer, self.sweep = self.sweep, (s.axis, s.sweep, s.sweeps)

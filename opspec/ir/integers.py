@@ -168,7 +168,7 @@ class Int:
                 return None
             if here:
                 others = tuple((a, p) for a, p in monomial if a != here[0])
-                name = here[0].name  # type: ignore[union-attr]
+                name = here[0].name
                 coefficients[name] = coefficients.get(name, ZERO) + Int(((others, c),))
             else:
                 rest = rest + Int(((monomial, c),))
@@ -312,7 +312,7 @@ def _extreme(args: tuple[Int, ...], pick: Callable[..., int], node: type[Least] 
     flat: list[Int] = []
     for arg in args:
         inner = arg.atom
-        flat.extend(inner.args if isinstance(inner, node) else (arg,))  # type: ignore[union-attr]
+        flat.extend(inner.args if isinstance(inner, node) else (arg,))
     constants = [a.constant for a in flat if a.constant is not None]
     rest = sorted({a for a in flat if a.constant is None}, key=str)
     if constants:

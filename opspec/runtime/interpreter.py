@@ -178,13 +178,13 @@ def _patch_extremes() -> None:
 
 def _patch_index() -> None:
     """Loop bounds that are block scalars: newer numpy no longer turns a 1-element array into a number."""
-    original = host._patch_lang_tensor
+    original = host._patch_lang_tensor  # noqa: SLF001 - the interpreter has no public way in
 
     def patched(tensor: Any, scope: Any) -> None:
         original(tensor, scope)
         scope.set_attr(tensor, "__index__", lambda self: int(np.asarray(self.handle.data).reshape(-1)[0]))
 
-    host._patch_lang_tensor = patched
+    host._patch_lang_tensor = patched  # noqa: SLF001 - as above
 
 
 def _patch_splat() -> None:

@@ -118,7 +118,7 @@ def on(device: torch.device) -> AbstractContextManager[None]:
 
 def power_of_2(extent: int, low: int = 1, high: int = 1 << 30) -> int:
     """The smallest power of two that is at least ``extent``, within ``[low, high]``."""
-    return max(low, min(high, triton.next_power_of_2(max(extent, 1))))
+    return max(low, min(high, 1 << max(extent - 1, 0).bit_length()))
 
 
 def share(budget: int, *blocks: int) -> int:
@@ -135,6 +135,16 @@ def rows(extent: int, most: int, others: int = 1, programs: int = 264) -> int:
     varies from call to call does not compile a binary for each.
     """
     return most if extent * others >= most * programs else 1
+
+
+def aligned(*tensors: torch.Tensor) -> bool:
+    """Whether rows of all tensors can be read 16 bytes at a time: unit stride, the others multiples of 16."""
+    for tensor in tensors:
+        if tensor.data_ptr() % 16:
+            return False
+        if any(s != 1 and s % 16 for s, e in zip(tensor.stride(), tensor.shape, strict=True) if e > 1):
+            return False
+    return True
 
 
 def bucket(extent: int, *sizes: int) -> int:

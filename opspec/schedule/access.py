@@ -71,6 +71,8 @@ class Access:
         plus = Int(tuple(t for t in constraint.terms if t[1] > 0))
         minus = plus - constraint
         a, b = (Extent(value=v, dtype=I64) for v in (minus, plus))
+        if minus.constant is not None:
+            return Compare(op="ge", a=b, b=a, dtype=BOOL)
         return Compare(op="le", a=a, b=b, dtype=BOOL)
 
     def _ordered(self, axes: Iterable[str]) -> tuple[str, ...]:

@@ -206,9 +206,9 @@ class Carry(Access):
 
     def _multiply(self, product: Product, node: Fold, var: Var, *, accumulate: bool) -> Statement:
         masks = self._fold_masks(node, axes=False)
+        # both operands where both can: a point outside the domain then adds 0, whatever it holds
         a = self._operand(product.a, (product.rows, product.k), product, masks)
-        left = () if a.masks else masks
-        b = self._operand(product.b, (product.k, product.columns), product, left)
+        b = self._operand(product.b, (product.k, product.columns), product, masks)
         precision: Precision = "tf32" if node.using == "tf32" else "ieee"
         return Multiply(var=var, a=a, b=b, accumulate=accumulate, precision=precision)
 

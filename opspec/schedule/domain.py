@@ -46,7 +46,10 @@ def nonempty(over: tuple[str, ...], extents: dict[str, Int], constraints: tuple[
         for low in lowers:
             for high in uppers:
                 a, b = Extent(value=low, dtype=I64), Extent(value=high, dtype=I64)
-                tests.append(Compare(op="lt", a=a, b=b, dtype=BOOL))
+                plain = low.constant is not None
+                tests.append(
+                    Compare(op="gt" if plain else "lt", a=b if plain else a, b=a if plain else b, dtype=BOOL)
+                )
     result = tests[0]
     for test in tests[1:]:
         result = Binary(op="and", a=result, b=test, dtype=BOOL)

@@ -113,8 +113,10 @@ def _pull(graph: Graph, node: Fold) -> tuple[Fold, Point, str] | None:
     over = set(node.over)
     blockers = _folds_over(graph, over, node)
     factors = _factors(graph, node.body, over, False)
-    outside = [f for f in factors if not graph.axes_of(f[0]) & over]
-    inside = [f for f in factors if graph.axes_of(f[0]) & over]
+    # an extreme over the same axis scales each term into range: outside the sum it would come too late
+    early = {n for n in blockers if graph.by_name[n].monoid in ("max", "min")}  # type: ignore[union-attr]
+    outside = [f for f in factors if not graph.axes_of(f[0]) & over and not early & _first_folds(graph, f[0])]
+    inside = [f for f in factors if f not in outside]
     needed = any(blockers & _reached(graph, f[0]) for f in outside)
     frees = len([f for f, d in inside if not d]) == 2 and all(not d for _, d in inside) and bool(outside)
     if not outside or not inside or not (needed or frees) or _literal_only(outside):
@@ -201,6 +203,22 @@ def _folds_over(graph: Graph, over: set[str], node: Fold) -> frozenset[str]:
     return frozenset(
         n.name for n in graph.nodes if isinstance(n, Fold) and set(n.over) & over and n.name != node.name
     )
+
+
+def _first_folds(graph: Graph, value: Value) -> frozenset[str]:
+    """The folds that a value uses without another fold between."""
+    nodes, found, seen = graph.by_name, set[str](), set[str]()
+    stack = [p.name for p in walk(value) if isinstance(p, Read)]
+    while stack:
+        name = stack.pop()
+        if name not in seen:
+            seen.add(name)
+            node = nodes[name]
+            if isinstance(node, Fold):
+                found.add(name)
+            elif not isinstance(node, Load):
+                stack += graph.deps(node)
+    return frozenset(found)
 
 
 def _reached(graph: Graph, value: Value) -> frozenset[str]:

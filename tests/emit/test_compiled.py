@@ -81,14 +81,10 @@ def workloads() -> list[object]:
     for path in sorted((HERE.parents[1] / "specs").rglob("*.op")):
         module = load(path)
         if len(module.ops) == 1:
-            for w in module.workloads_of(module.ops[0].name):
-                known = w.name == "odd_4k"  # no row is aligned there, and scalar loads take the registers
-                marks = (
-                    [pytest.mark.xfail(reason="spills where no stride is a multiple of 16")] if known else []
-                )
-                found.append(
-                    pytest.param(path, dict(w.cases[-1][1]), id=f"{path.stem}-{w.name}", marks=marks)
-                )
+            found += [
+                pytest.param(path, dict(w.cases[-1][1]), id=f"{path.stem}-{w.name}")
+                for w in module.workloads_of(module.ops[0].name)
+            ]
     return found
 
 

@@ -13,7 +13,7 @@ Run it by itself:
 import kernel
 import torch
 
-from opspec.runtime import bench, launch
+from opspec.runtime import bench
 
 
 def reference_decode_attention(q, k, v):
@@ -43,7 +43,7 @@ DRIVER_DECODE_ATTENTION = bench.Driver(
     op="decode_attention",
     spec="specs/attention/decode.op",
     spec_hash="285c07d3b0e8e4d37513362dbc6645e887b6c46174c1b3fe6d834df0b8065a1e",
-    kernel_hash="d64135d718a5f711ec20a52e792d6e7159abe9e2669cbc726acd8257a6bdb199",
+    kernel_hash="595a8e2fa7b22bcd1ce4e4aadebb03a70c8d7f09046bd865d9931816b2cf78bc",
     opspec_version="0.1.0",
     function=kernel.decode_attention,
     reference=reference_decode_attention,
@@ -96,7 +96,7 @@ DRIVER_DECODE_ATTENTION_FP8 = bench.Driver(
     op="decode_attention_fp8",
     spec="specs/attention/decode.op",
     spec_hash="285c07d3b0e8e4d37513362dbc6645e887b6c46174c1b3fe6d834df0b8065a1e",
-    kernel_hash="d64135d718a5f711ec20a52e792d6e7159abe9e2669cbc726acd8257a6bdb199",
+    kernel_hash="595a8e2fa7b22bcd1ce4e4aadebb03a70c8d7f09046bd865d9931816b2cf78bc",
     opspec_version="0.1.0",
     function=kernel.decode_attention_fp8,
     reference=reference_decode_attention_fp8,
@@ -146,7 +146,7 @@ DRIVER_DECODE_GQA = bench.Driver(
     op="decode_gqa",
     spec="specs/attention/decode.op",
     spec_hash="285c07d3b0e8e4d37513362dbc6645e887b6c46174c1b3fe6d834df0b8065a1e",
-    kernel_hash="d64135d718a5f711ec20a52e792d6e7159abe9e2669cbc726acd8257a6bdb199",
+    kernel_hash="595a8e2fa7b22bcd1ce4e4aadebb03a70c8d7f09046bd865d9931816b2cf78bc",
     opspec_version="0.1.0",
     function=kernel.decode_gqa,
     reference=reference_decode_gqa,
@@ -176,7 +176,7 @@ DRIVER_PAGED_DECODE = bench.Driver(
     op="paged_decode",
     spec="specs/attention/decode.op",
     spec_hash="285c07d3b0e8e4d37513362dbc6645e887b6c46174c1b3fe6d834df0b8065a1e",
-    kernel_hash="d64135d718a5f711ec20a52e792d6e7159abe9e2669cbc726acd8257a6bdb199",
+    kernel_hash="595a8e2fa7b22bcd1ce4e4aadebb03a70c8d7f09046bd865d9931816b2cf78bc",
     opspec_version="0.1.0",
     function=kernel.paged_decode,
     reference=reference_paged_decode,
@@ -257,7 +257,7 @@ DRIVER_PREFIX_DECODE = bench.Driver(
     op="prefix_decode",
     spec="specs/attention/decode.op",
     spec_hash="285c07d3b0e8e4d37513362dbc6645e887b6c46174c1b3fe6d834df0b8065a1e",
-    kernel_hash="d64135d718a5f711ec20a52e792d6e7159abe9e2669cbc726acd8257a6bdb199",
+    kernel_hash="595a8e2fa7b22bcd1ce4e4aadebb03a70c8d7f09046bd865d9931816b2cf78bc",
     opspec_version="0.1.0",
     function=kernel.prefix_decode,
     reference=reference_prefix_decode,
@@ -284,9 +284,7 @@ def reference_mla_decode(q, qr, c, kr, scale):
     B = q.shape[0]
     H = q.shape[1]
     R = q.shape[2]
-    P = qr.shape[2]
     T = c.shape[1]
-    device = q.device
     real = torch.float64 if q.dtype == torch.float64 else torch.float32
     c = c.to(real)
     s_sum = torch.einsum(
@@ -308,7 +306,7 @@ DRIVER_MLA_DECODE = bench.Driver(
     op="mla_decode",
     spec="specs/attention/decode.op",
     spec_hash="285c07d3b0e8e4d37513362dbc6645e887b6c46174c1b3fe6d834df0b8065a1e",
-    kernel_hash="d64135d718a5f711ec20a52e792d6e7159abe9e2669cbc726acd8257a6bdb199",
+    kernel_hash="595a8e2fa7b22bcd1ce4e4aadebb03a70c8d7f09046bd865d9931816b2cf78bc",
     opspec_version="0.1.0",
     function=kernel.mla_decode,
     reference=reference_mla_decode,

@@ -64,7 +64,7 @@ def _decode_attention_flash_decode_resident(
     v = tl.load(v_at, mask=mask, other=0.0).to(tl.float32)
     # o[b, h, d] = sum[t] using bf16 (p[b, h, t] * v[b, h, t, d])
     o_sum = tl.sum(tl.where(t[None, :] < T, e[None, :] * v, 0.0), axis=1)
-    o = tl.where(0 < T, o_sum / p_sum, 0.0)
+    o = tl.where(T > 0, o_sum / p_sum, 0.0)
     o_at = o_ptr + b * o_stride_B + h * o_stride_H + d * o_stride_D
     tl.store(o_at, o, mask=d < D)
 
@@ -139,7 +139,7 @@ def _decode_attention_flash_decode_streamed(
     o_sum = tl.sum(o_sum_lanes, axis=1)
     # a row without a finite value is what IEEE arithmetic makes of it
     o_sum = tl.where((m == float("-inf")) & (T > 0), float("nan"), o_sum)
-    o = tl.where(0 < T, o_sum / p_sum, 0.0)
+    o = tl.where(T > 0, o_sum / p_sum, 0.0)
     o_at = o_ptr + b * o_stride_B + h * o_stride_H + d * o_stride_D
     tl.store(o_at, o, mask=d < D)
 
@@ -316,7 +316,7 @@ def _decode_attention_fp8_flash_decode_resident(
     v = tl.load(v_at, mask=mask, other=0.0).to(tl.float32)
     # o[b, h, d] = sum[t] using bf16 (p[b, h, t] * v_scale[b, h, t] * v[b, h, t, d])
     o_sum = tl.sum(tl.where(t[None, :] < T, e[None, :] * v_scale[None, :] * v, 0.0), axis=1)
-    o = tl.where(0 < T, o_sum / p_sum, 0.0)
+    o = tl.where(T > 0, o_sum / p_sum, 0.0)
     o_at = o_ptr + b * o_stride_B + h * o_stride_H + d * o_stride_D
     tl.store(o_at, o, mask=d < D)
 
@@ -403,7 +403,7 @@ def _decode_attention_fp8_flash_decode_streamed(
     o_sum = tl.sum(o_sum_lanes, axis=1)
     # a row without a finite value is what IEEE arithmetic makes of it
     o_sum = tl.where((m == float("-inf")) & (T > 0), float("nan"), o_sum)
-    o = tl.where(0 < T, o_sum / p_sum, 0.0)
+    o = tl.where(T > 0, o_sum / p_sum, 0.0)
     o_at = o_ptr + b * o_stride_B + h * o_stride_H + d * o_stride_D
     tl.store(o_at, o, mask=d < D)
 
@@ -609,7 +609,7 @@ def _decode_gqa_flash_decode(
     p_sum = tl.where((m == float("-inf")) & (T > 0), float("nan"), p_sum)
     # a row without a finite value is what IEEE arithmetic makes of it
     o_sum = tl.where((m[:, None] == float("-inf")) & (T > 0), float("nan"), o_sum)
-    o = tl.where(0 < T, o_sum / p_sum[:, None], 0.0)
+    o = tl.where(T > 0, o_sum / p_sum[:, None], 0.0)
     o_at = o_ptr + b * o_stride_B + h * o_stride_Hkv + g[:, None] * o_stride_G + d[None, :] * o_stride_D
     tl.store(o_at, o, mask=mask)
 
@@ -811,13 +811,19 @@ def _paged_decode_flash_decode(
         v = tl.load(v_at, mask=mask_5, other=0.0)
         # o[b, h, g, d] = sum[t] using bf16 (p[b, h, g, t] * v[table[b, t // P], t % P, h, d])
         o_sum = o_sum * scale[:, None]
-        o_sum = tl.dot(tl.where(mask_4, e, 0.0).to(tl.bfloat16), v, o_sum, input_precision="ieee")
+        mask_6 = (t + 1)[:, None] <= len_2
+        o_sum = tl.dot(
+            tl.where(mask_4, e, 0.0).to(tl.bfloat16),
+            tl.where(mask_6, v, 0.0).to(tl.bfloat16),
+            o_sum,
+            input_precision="ieee",
+        )
         m = m_new
     # a row without a finite value is what IEEE arithmetic makes of it
-    p_sum = tl.where((m == float("-inf")) & (0 < T) & (0 < len_2), float("nan"), p_sum)
+    p_sum = tl.where((m == float("-inf")) & (T > 0) & (len_2 > 0), float("nan"), p_sum)
     # a row without a finite value is what IEEE arithmetic makes of it
-    o_sum = tl.where((m[:, None] == float("-inf")) & (0 < T) & (0 < len_2), float("nan"), o_sum)
-    o = tl.where((0 < T) & (0 < len_2), o_sum / p_sum[:, None], 0.0)
+    o_sum = tl.where((m[:, None] == float("-inf")) & (T > 0) & (len_2 > 0), float("nan"), o_sum)
+    o = tl.where((T > 0) & (len_2 > 0), o_sum / p_sum[:, None], 0.0)
     o_at = o_ptr + b * o_stride_B + h * o_stride_Hkv + g[:, None] * o_stride_G + d[None, :] * o_stride_D
     tl.store(o_at, o, mask=mask)
 
@@ -1213,7 +1219,7 @@ def _prefix_decode_flash_decode_streamed(
     tl.store(o_at, o, mask=mask)
 
 
-def _configure_prefix_decode_flash_decode(B: int, H: int, S: int, T: int, D: int, width: int):
+def _configure_prefix_decode_flash_decode(B: int, H: int, S: int, T: int, D: int, width: int, aligned: bool):
     """Kernel, grid and launch options of `flash_decode` for one shape."""
     BLOCK_D = launch.power_of_2(D, 16)
     BLOCK_T = launch.power_of_2(T, 16)
@@ -1254,6 +1260,8 @@ def _configure_prefix_decode_flash_decode(B: int, H: int, S: int, T: int, D: int
             (16, 32, 32, 2, 2),
             (16, 16, 32, 2, 2),
         )
+    elif not aligned:
+        tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
     BLOCK_B, BLOCK_S, BLOCK_T, num_warps, num_stages = launch.pick_tile(tiles, B, S, H)
     options = {
         "BLOCK_B": BLOCK_B,
@@ -1321,8 +1329,9 @@ def prefix_decode(
     launch.require(S >= 1, "S >= 1 (a max over nothing has no value)", S=S)
     launch.require(T >= 1, "T >= 1 (a max over nothing has no value)", T=T)
     o = launch.result("o", out, (B, H, D), launch.DTYPES["bf16"], device)
+    aligned = launch.aligned(q, kp, vp, k, v)
     width = max(t.element_size() for t in (q, kp, vp, k, v))
-    kernel, grid, options = _configure_prefix_decode_flash_decode(B, H, S, T, D, width)
+    kernel, grid, options = _configure_prefix_decode_flash_decode(B, H, S, T, D, width, aligned)
     if grid > 0:
         with launch.on(device):
             kernel[(grid,)](
@@ -1463,7 +1472,7 @@ def _mla_decode_flash_decode(
     p_sum = tl.where((m == float("-inf")) & (T > 0), float("nan"), p_sum)
     # a row without a finite value is what IEEE arithmetic makes of it
     o_sum = tl.where((m[:, None] == float("-inf")) & (T > 0), float("nan"), o_sum)
-    o = tl.where(0 < T, o_sum / p_sum[:, None], 0.0)
+    o = tl.where(T > 0, o_sum / p_sum[:, None], 0.0)
     o_at = o_ptr + b * o_stride_B + h[:, None] * o_stride_H + r[None, :] * o_stride_R
     tl.store(o_at, o, mask=mask)
 

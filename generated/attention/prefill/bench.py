@@ -13,7 +13,7 @@ Run it by itself:
 import kernel
 import torch
 
-from opspec.runtime import bench, launch
+from opspec.runtime import bench
 
 
 def reference_attention(q, k, v):
@@ -67,7 +67,7 @@ DRIVER_ATTENTION = bench.Driver(
     op="attention",
     spec="specs/attention/prefill.op",
     spec_hash="ccc257ac279f9c6857200406a2314f90eeeb4443ee368b8ab5fdbba660b4d76a",
-    kernel_hash="72ef4844fff09f07c9f9b78a58401c995ac012d79d3b73d8e651bf8bb2e32681",
+    kernel_hash="0be5ae5edebe8476a4b96a7046c81efd6b2908d6a9142cba62cc50fb428d5e98",
     opspec_version="0.1.0",
     function=kernel.attention,
     reference=reference_attention,
@@ -175,7 +175,7 @@ DRIVER_ATTENTION_CAUSAL = bench.Driver(
     op="attention_causal",
     spec="specs/attention/prefill.op",
     spec_hash="ccc257ac279f9c6857200406a2314f90eeeb4443ee368b8ab5fdbba660b4d76a",
-    kernel_hash="72ef4844fff09f07c9f9b78a58401c995ac012d79d3b73d8e651bf8bb2e32681",
+    kernel_hash="0be5ae5edebe8476a4b96a7046c81efd6b2908d6a9142cba62cc50fb428d5e98",
     opspec_version="0.1.0",
     function=kernel.attention_causal,
     reference=reference_attention_causal,
@@ -207,7 +207,7 @@ DRIVER_ATTENTION_WINDOW = bench.Driver(
     op="attention_window",
     spec="specs/attention/prefill.op",
     spec_hash="ccc257ac279f9c6857200406a2314f90eeeb4443ee368b8ab5fdbba660b4d76a",
-    kernel_hash="72ef4844fff09f07c9f9b78a58401c995ac012d79d3b73d8e651bf8bb2e32681",
+    kernel_hash="0be5ae5edebe8476a4b96a7046c81efd6b2908d6a9142cba62cc50fb428d5e98",
     opspec_version="0.1.0",
     function=kernel.attention_window,
     reference=reference_attention_window,

@@ -102,7 +102,7 @@ def _attention_flash(
     p_sum = tl.where((m == float("-inf")) & (T > 0), float("nan"), p_sum)
     # a row without a finite value is what IEEE arithmetic makes of it
     o_sum = tl.where((m[:, None] == float("-inf")) & (T > 0), float("nan"), o_sum)
-    o = tl.where(0 < T, o_sum / p_sum[:, None], 0.0)
+    o = tl.where(T > 0, o_sum / p_sum[:, None], 0.0)
     o_at = o_ptr + b * o_stride_B + h * o_stride_Hq + l[:, None] * o_stride_L + d[None, :] * o_stride_D
     tl.store(o_at, o, mask=mask)
 
@@ -476,7 +476,7 @@ def _attention__unfused_values(
     tl.store(o_at, o, mask=mask_3)
 
 
-def _configure_attention__unfused_scores(B: int, Hq: int, L: int, T: int, D: int, width: int):
+def _configure_attention__unfused_scores(B: int, Hq: int, L: int, T: int, D: int, width: int, aligned: bool):
     """Kernel, grid and launch options of `scores` for one shape."""
     BLOCK_D = launch.power_of_2(D, 16)
     if BLOCK_D <= 512:
@@ -520,6 +520,8 @@ def _configure_attention__unfused_scores(B: int, Hq: int, L: int, T: int, D: int
             (16, 32, 32, 2, 2),
             (16, 16, 32, 2, 2),
         )
+    elif not aligned:
+        tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
     BLOCK_L, BLOCK_T, BLOCK_D, num_warps, num_stages = launch.pick_tile(tiles, L, T, B * Hq)
     options = {
         "BLOCK_L": BLOCK_L,
@@ -562,7 +564,7 @@ def _configure_attention__unfused_weights(B: int, Hq: int, L: int, T: int, width
     return _attention__unfused_weights_streamed, B * Hq * L, options
 
 
-def _configure_attention__unfused_values(B: int, Hq: int, L: int, T: int, D: int, width: int):
+def _configure_attention__unfused_values(B: int, Hq: int, L: int, T: int, D: int, width: int, aligned: bool):
     """Kernel, grid and launch options of `values` for one shape."""
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
@@ -585,6 +587,8 @@ def _configure_attention__unfused_values(B: int, Hq: int, L: int, T: int, D: int
             (16, 32, 32, 2, 2),
             (16, 16, 32, 2, 2),
         )
+    elif not aligned:
+        tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
     BLOCK_L, BLOCK_D, BLOCK_T, num_warps, num_stages = launch.pick_tile(tiles, L, D, B * Hq)
     options = {
         "BLOCK_L": BLOCK_L,
@@ -640,8 +644,9 @@ def attention__unfused(
     o = launch.result("o", out, (B, Hq, L, D), launch.DTYPES["bf16"], device)
     s = torch.empty((B, Hq, L, T), dtype=launch.DTYPES["bf16"], device=device)
     p = torch.empty((B, Hq, L, T), dtype=launch.DTYPES["bf16"], device=device)
+    aligned = launch.aligned(q, k)
     width = max(t.element_size() for t in (q, k))
-    kernel, grid, options = _configure_attention__unfused_scores(B, Hq, L, T, D, width)
+    kernel, grid, options = _configure_attention__unfused_scores(B, Hq, L, T, D, width, aligned)
     if grid > 0:
         with launch.on(device):
             kernel[(grid,)](
@@ -689,8 +694,9 @@ def attention__unfused(
                 INDEX=launch.index_type(s, p),
                 **options,
             )
+    aligned = launch.aligned(v, p)
     width = max(t.element_size() for t in (v, p))
-    kernel, grid, options = _configure_attention__unfused_values(B, Hq, L, T, D, width)
+    kernel, grid, options = _configure_attention__unfused_values(B, Hq, L, T, D, width, aligned)
     if grid > 0:
         with launch.on(device):
             kernel[(grid,)](
@@ -831,12 +837,12 @@ def _attention_causal_flash(
         o_sum = tl.dot(tl.where(mask_3, e, 0.0).to(tl.bfloat16), v, o_sum, input_precision="ieee")
         m = m_new
     # a row without a finite value is what IEEE arithmetic makes of it
-    p_sum = tl.where((m == float("-inf")) & (0 < T) & (0 < l + T + 1 - L), float("nan"), p_sum)
+    p_sum = tl.where((m == float("-inf")) & (T > 0) & (l + T + 1 - L > 0), float("nan"), p_sum)
     # a row without a finite value is what IEEE arithmetic makes of it
     o_sum = tl.where(
-        (m[:, None] == float("-inf")) & (0 < T) & (0 < (l + T + 1 - L)[:, None]), float("nan"), o_sum
+        (m[:, None] == float("-inf")) & (T > 0) & ((l + T + 1 - L)[:, None] > 0), float("nan"), o_sum
     )
-    o = tl.where((0 < T) & (0 < (l + T + 1 - L)[:, None]), o_sum / p_sum[:, None], 0.0)
+    o = tl.where((T > 0) & ((l + T + 1 - L)[:, None] > 0), o_sum / p_sum[:, None], 0.0)
     o_at = o_ptr + b * o_stride_B + h * o_stride_Hq + l[:, None] * o_stride_L + d[None, :] * o_stride_D
     tl.store(o_at, o, mask=mask)
     # lse[b, h, l] = logsumexp[t](s[b, h, l, t])
@@ -1043,8 +1049,8 @@ def _attention_window_flash(
     # a row without a finite value is what IEEE arithmetic makes of it
     p_sum = tl.where(
         (m == float("-inf"))
-        & (0 < T)
-        & (0 < l + T + 1 - L)
+        & (T > 0)
+        & (l + T + 1 - L > 0)
         & (l + T + 1 - L - W < T)
         & (l + T + 1 - L - W < l + T + 1 - L),
         float("nan"),
@@ -1053,16 +1059,16 @@ def _attention_window_flash(
     # a row without a finite value is what IEEE arithmetic makes of it
     o_sum = tl.where(
         (m[:, None] == float("-inf"))
-        & (0 < T)
-        & (0 < (l + T + 1 - L)[:, None])
+        & (T > 0)
+        & ((l + T + 1 - L)[:, None] > 0)
         & ((l + T + 1 - L - W)[:, None] < T)
         & ((l + T + 1 - L - W)[:, None] < (l + T + 1 - L)[:, None]),
         float("nan"),
         o_sum,
     )
     o = tl.where(
-        (0 < T)
-        & (0 < (l + T + 1 - L)[:, None])
+        (T > 0)
+        & ((l + T + 1 - L)[:, None] > 0)
         & ((l + T + 1 - L - W)[:, None] < T)
         & ((l + T + 1 - L - W)[:, None] < (l + T + 1 - L)[:, None]),
         o_sum / p_sum[:, None],

@@ -54,7 +54,7 @@ def _matmul_product(
     tl.store(c_at, c, mask=mask_3)
 
 
-def _configure_matmul_product(M: int, N: int, K: int, width: int):
+def _configure_matmul_product(M: int, N: int, K: int, width: int, aligned: bool):
     """Kernel, grid and launch options of `product` for one shape."""
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
@@ -77,6 +77,8 @@ def _configure_matmul_product(M: int, N: int, K: int, width: int):
             (16, 32, 32, 2, 2),
             (16, 16, 32, 2, 2),
         )
+    elif not aligned:
+        tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
     BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, M, N)
     options = {
         "BLOCK_M": BLOCK_M,
@@ -115,8 +117,9 @@ def matmul(a: torch.Tensor, b: torch.Tensor, *, out: torch.Tensor | None = None)
     launch.check("a", a, (M, K), X, device)
     launch.check("b", b, (K, N), X, device)
     c = launch.result("c", out, (M, N), X, device)
+    aligned = launch.aligned(a, b)
     width = max(t.element_size() for t in (a, b))
-    kernel, grid, options = _configure_matmul_product(M, N, K, width)
+    kernel, grid, options = _configure_matmul_product(M, N, K, width, aligned)
     if grid > 0:
         with launch.on(device):
             kernel[(grid,)](

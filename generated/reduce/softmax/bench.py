@@ -19,9 +19,6 @@ from opspec.runtime import bench, launch
 def reference(x):
     """The spec in plain torch: float64 inputs are computed in float64, others in f32."""
     x_dtype = x.dtype
-    M = x.shape[0]
-    N = x.shape[1]
-    device = x.device
     real = torch.float64 if x.dtype == torch.float64 else torch.float32
     x = x.to(real)
     y_m = torch.amax(x, dim=1)
@@ -40,9 +37,7 @@ DRIVER = bench.Driver(
     function=kernel.softmax,
     reference=reference,
     cost=lambda d, t: kernel.softmax_cost(M=d["M"], N=d["N"], sizeof_X=launch.size_of(t["X"])),
-    inputs=(
-        bench.TensorInput("x", dtype="X", extents=lambda d: (d["M"], d["N"])),
-    ),
+    inputs=(bench.TensorInput("x", dtype="X", extents=lambda d: (d["M"], d["N"])),),
     outputs=("y",),
     dtypes={"X": ("bf16", "f16", "f32")},
     workloads={

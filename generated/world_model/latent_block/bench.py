@@ -13,7 +13,7 @@ Run it by itself:
 import kernel
 import torch
 
-from opspec.runtime import bench, launch
+from opspec.runtime import bench
 
 
 def reference(x, wq, wk, wv, wo):
@@ -59,7 +59,7 @@ DRIVER = bench.Driver(
     op="latent_block",
     spec="specs/world_model/latent_block.op",
     spec_hash="d7c8e4d23b2f03d9d86b43d95b9ed25d3989d9be42000e08c50968e896ad9b90",
-    kernel_hash="61f0dee8f95a2eed2ad941a9633dec9dfcedc021b99577e8353bc252ee91889a",
+    kernel_hash="8e61cf6a36216e208f935b25faba33fe44e5862eb4e64dcf8eed36cc6e53caf6",
     opspec_version="0.1.0",
     function=kernel.latent_block,
     reference=reference,

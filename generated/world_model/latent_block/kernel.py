@@ -169,7 +169,7 @@ def _latent_block_attend(
     p_sum = tl.where((m == float("-inf")) & (L > 0), float("nan"), p_sum)
     # a row without a finite value is what IEEE arithmetic makes of it
     o_sum = tl.where((m[:, None] == float("-inf")) & (L > 0), float("nan"), o_sum)
-    o = tl.where(0 < L, o_sum / p_sum[:, None], 0.0)
+    o = tl.where(L > 0, o_sum / p_sum[:, None], 0.0)
     o_at = o_ptr + b * o_stride_B + i[:, None] * o_stride_L + h * o_stride_H + d[None, :] * o_stride_D
     tl.store(o_at, o, mask=mask)
 
@@ -208,7 +208,7 @@ def _latent_block_out_streamed(
     c = pid_c * BLOCK_C + tl.arange(0, BLOCK_C)
     d = tl.arange(0, BLOCK_D).to(INDEX)
     y = tl.zeros((BLOCK_L, BLOCK_C), tl.float32)
-    for h in range(0, H):
+    for h in range(H):
         o_at = o_ptr + b * o_stride_B + l[:, None] * o_stride_L + h * o_stride_H + d[None, :] * o_stride_D
         mask = (l[:, None] < L) & (d[None, :] < D)
         o = tl.load(o_at, mask=mask, other=0.0)
@@ -255,7 +255,7 @@ def _latent_block_out_streamed(
     l = pid_l * BLOCK_L + tl.arange(0, BLOCK_L)
     c = pid_c * BLOCK_C + tl.arange(0, BLOCK_C)
     y = tl.zeros((BLOCK_L, BLOCK_C), tl.float32)
-    for h in range(0, H):
+    for h in range(H):
         for d_start in range(0, D, BLOCK_D):
             d = (d_start + tl.arange(0, BLOCK_D)).to(INDEX)
             o_at = o_ptr + b * o_stride_B + l[:, None] * o_stride_L + h * o_stride_H + d[None, :] * o_stride_D
@@ -271,7 +271,7 @@ def _latent_block_out_streamed(
     tl.store(y_at, y, mask=mask_3)
 
 
-def _configure_latent_block_qkv(B: int, L: int, H: int, D: int, width: int):
+def _configure_latent_block_qkv(B: int, L: int, H: int, D: int, width: int, aligned: bool):
     """Kernel, grid and launch options of `qkv` for one shape."""
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
@@ -291,6 +291,8 @@ def _configure_latent_block_qkv(B: int, L: int, H: int, D: int, width: int):
             (16, 32, 32, 2, 2),
             (16, 16, 32, 2, 2),
         )
+    elif not aligned:
+        tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
     BLOCK_L, BLOCK_D, BLOCK_C, num_warps, num_stages = launch.pick_tile(tiles, L, D, B * H)
     options = {
         "BLOCK_L": BLOCK_L,
@@ -320,7 +322,7 @@ def _configure_latent_block_attend(B: int, L: int, H: int, D: int, width: int):
     return _latent_block_attend, B * triton.cdiv(L, BLOCK_I) * H, options
 
 
-def _configure_latent_block_out(B: int, L: int, H: int, D: int, width: int):
+def _configure_latent_block_out(B: int, L: int, H: int, D: int, width: int, aligned: bool):
     """Kernel, grid and launch options of `out` for one shape."""
     BLOCK_D = launch.power_of_2(D, 16)
     if BLOCK_D <= 512:
@@ -361,6 +363,8 @@ def _configure_latent_block_out(B: int, L: int, H: int, D: int, width: int):
             (16, 32, 32, 2, 2),
             (16, 16, 32, 2, 2),
         )
+    elif not aligned:
+        tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
     BLOCK_L, BLOCK_C, BLOCK_D, num_warps, num_stages = launch.pick_tile(tiles, L, D * H, B)
     options = {
         "BLOCK_L": BLOCK_L,
@@ -433,8 +437,9 @@ def latent_block(
     k = torch.empty((B, L, H, D), dtype=launch.DTYPES["bf16"], device=device)
     v = torch.empty((B, L, H, D), dtype=launch.DTYPES["bf16"], device=device)
     o = torch.empty((B, L, H, D), dtype=launch.DTYPES["bf16"], device=device)
+    aligned = launch.aligned(x, wq, wk, wv)
     width = max(t.element_size() for t in (x, wq, wk, wv))
-    kernel, grid, options = _configure_latent_block_qkv(B, L, H, D, width)
+    kernel, grid, options = _configure_latent_block_qkv(B, L, H, D, width, aligned)
     if grid > 0:
         with launch.on(device):
             kernel[(grid,)](
@@ -506,8 +511,9 @@ def latent_block(
                 INDEX=launch.index_type(q, k, v, o),
                 **options,
             )
+    aligned = launch.aligned(wo, o)
     width = max(t.element_size() for t in (wo, o))
-    kernel, grid, options = _configure_latent_block_out(B, L, H, D, width)
+    kernel, grid, options = _configure_latent_block_out(B, L, H, D, width, aligned)
     if grid > 0:
         with launch.on(device):
             kernel[(grid,)](
@@ -689,7 +695,7 @@ def _latent_block__three_kernels_attend(
     p_sum = tl.where((m == float("-inf")) & (L > 0), float("nan"), p_sum)
     # a row without a finite value is what IEEE arithmetic makes of it
     o_sum = tl.where((m[:, None] == float("-inf")) & (L > 0), float("nan"), o_sum)
-    o = tl.where(0 < L, o_sum / p_sum[:, None], 0.0)
+    o = tl.where(L > 0, o_sum / p_sum[:, None], 0.0)
     o_at = o_ptr + b * o_stride_B + i[:, None] * o_stride_L + h * o_stride_H + d[None, :] * o_stride_D
     tl.store(o_at, o, mask=mask)
 
@@ -728,7 +734,7 @@ def _latent_block__three_kernels_out_streamed(
     c = pid_c * BLOCK_C + tl.arange(0, BLOCK_C)
     d = tl.arange(0, BLOCK_D).to(INDEX)
     y = tl.zeros((BLOCK_L, BLOCK_C), tl.float32)
-    for h in range(0, H):
+    for h in range(H):
         o_at = o_ptr + b * o_stride_B + l[:, None] * o_stride_L + h * o_stride_H + d[None, :] * o_stride_D
         mask = (l[:, None] < L) & (d[None, :] < D)
         o = tl.load(o_at, mask=mask, other=0.0)
@@ -775,7 +781,7 @@ def _latent_block__three_kernels_out_streamed(
     l = pid_l * BLOCK_L + tl.arange(0, BLOCK_L)
     c = pid_c * BLOCK_C + tl.arange(0, BLOCK_C)
     y = tl.zeros((BLOCK_L, BLOCK_C), tl.float32)
-    for h in range(0, H):
+    for h in range(H):
         for d_start in range(0, D, BLOCK_D):
             d = (d_start + tl.arange(0, BLOCK_D)).to(INDEX)
             o_at = o_ptr + b * o_stride_B + l[:, None] * o_stride_L + h * o_stride_H + d[None, :] * o_stride_D
@@ -791,7 +797,7 @@ def _latent_block__three_kernels_out_streamed(
     tl.store(y_at, y, mask=mask_3)
 
 
-def _configure_latent_block__three_kernels_qkv(B: int, L: int, H: int, D: int, width: int):
+def _configure_latent_block__three_kernels_qkv(B: int, L: int, H: int, D: int, width: int, aligned: bool):
     """Kernel, grid and launch options of `qkv` for one shape."""
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
@@ -811,6 +817,8 @@ def _configure_latent_block__three_kernels_qkv(B: int, L: int, H: int, D: int, w
             (16, 32, 32, 2, 2),
             (16, 16, 32, 2, 2),
         )
+    elif not aligned:
+        tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
     BLOCK_L, BLOCK_D, BLOCK_C, num_warps, num_stages = launch.pick_tile(tiles, L, D, B * H)
     options = {
         "BLOCK_L": BLOCK_L,
@@ -844,7 +852,7 @@ def _configure_latent_block__three_kernels_attend(B: int, L: int, H: int, D: int
     return _latent_block__three_kernels_attend, B * triton.cdiv(L, BLOCK_I) * H, options
 
 
-def _configure_latent_block__three_kernels_out(B: int, L: int, H: int, D: int, width: int):
+def _configure_latent_block__three_kernels_out(B: int, L: int, H: int, D: int, width: int, aligned: bool):
     """Kernel, grid and launch options of `out` for one shape."""
     BLOCK_D = launch.power_of_2(D, 16)
     if BLOCK_D <= 512:
@@ -889,6 +897,8 @@ def _configure_latent_block__three_kernels_out(B: int, L: int, H: int, D: int, w
             (16, 32, 32, 2, 2),
             (16, 16, 32, 2, 2),
         )
+    elif not aligned:
+        tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
     BLOCK_L, BLOCK_C, BLOCK_D, num_warps, num_stages = launch.pick_tile(tiles, L, D * H, B)
     options = {
         "BLOCK_L": BLOCK_L,
@@ -965,8 +975,9 @@ def latent_block__three_kernels(
     k = torch.empty((B, L, H, D), dtype=launch.DTYPES["bf16"], device=device)
     v = torch.empty((B, L, H, D), dtype=launch.DTYPES["bf16"], device=device)
     o = torch.empty((B, L, H, D), dtype=launch.DTYPES["bf16"], device=device)
+    aligned = launch.aligned(x, wq, wk, wv)
     width = max(t.element_size() for t in (x, wq, wk, wv))
-    kernel, grid, options = _configure_latent_block__three_kernels_qkv(B, L, H, D, width)
+    kernel, grid, options = _configure_latent_block__three_kernels_qkv(B, L, H, D, width, aligned)
     if grid > 0:
         with launch.on(device):
             kernel[(grid,)](
@@ -1038,8 +1049,9 @@ def latent_block__three_kernels(
                 INDEX=launch.index_type(q, k, v, o),
                 **options,
             )
+    aligned = launch.aligned(wo, o)
     width = max(t.element_size() for t in (wo, o))
-    kernel, grid, options = _configure_latent_block__three_kernels_out(B, L, H, D, width)
+    kernel, grid, options = _configure_latent_block__three_kernels_out(B, L, H, D, width, aligned)
     if grid > 0:
         with launch.on(device):
             kernel[(grid,)](
@@ -1436,7 +1448,7 @@ def _latent_block__naive_out_streamed(
     c = pid_c * BLOCK_C + tl.arange(0, BLOCK_C)
     d = tl.arange(0, BLOCK_D).to(INDEX)
     y = tl.zeros((BLOCK_L, BLOCK_C), tl.float32)
-    for h in range(0, H):
+    for h in range(H):
         o_at = o_ptr + b * o_stride_B + l[:, None] * o_stride_L + h * o_stride_H + d[None, :] * o_stride_D
         mask = (l[:, None] < L) & (d[None, :] < D)
         o = tl.load(o_at, mask=mask, other=0.0)
@@ -1483,7 +1495,7 @@ def _latent_block__naive_out_streamed(
     l = pid_l * BLOCK_L + tl.arange(0, BLOCK_L)
     c = pid_c * BLOCK_C + tl.arange(0, BLOCK_C)
     y = tl.zeros((BLOCK_L, BLOCK_C), tl.float32)
-    for h in range(0, H):
+    for h in range(H):
         for d_start in range(0, D, BLOCK_D):
             d = (d_start + tl.arange(0, BLOCK_D)).to(INDEX)
             o_at = o_ptr + b * o_stride_B + l[:, None] * o_stride_L + h * o_stride_H + d[None, :] * o_stride_D
@@ -1499,7 +1511,7 @@ def _latent_block__naive_out_streamed(
     tl.store(y_at, y, mask=mask_3)
 
 
-def _configure_latent_block__naive_qkv(B: int, L: int, H: int, D: int, width: int):
+def _configure_latent_block__naive_qkv(B: int, L: int, H: int, D: int, width: int, aligned: bool):
     """Kernel, grid and launch options of `qkv` for one shape."""
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
@@ -1519,6 +1531,8 @@ def _configure_latent_block__naive_qkv(B: int, L: int, H: int, D: int, width: in
             (16, 32, 32, 2, 2),
             (16, 16, 32, 2, 2),
         )
+    elif not aligned:
+        tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
     BLOCK_L, BLOCK_D, BLOCK_C, num_warps, num_stages = launch.pick_tile(tiles, L, D, B * H)
     options = {
         "BLOCK_L": BLOCK_L,
@@ -1532,7 +1546,7 @@ def _configure_latent_block__naive_qkv(B: int, L: int, H: int, D: int, width: in
     return _latent_block__naive_qkv, B * triton.cdiv(L, BLOCK_L) * H * triton.cdiv(D, BLOCK_D), options
 
 
-def _configure_latent_block__naive_scores(B: int, L: int, H: int, D: int, width: int):
+def _configure_latent_block__naive_scores(B: int, L: int, H: int, D: int, width: int, aligned: bool):
     """Kernel, grid and launch options of `scores` for one shape."""
     BLOCK_D = launch.power_of_2(D, 16)
     if BLOCK_D <= 512:
@@ -1577,6 +1591,8 @@ def _configure_latent_block__naive_scores(B: int, L: int, H: int, D: int, width:
             (16, 32, 32, 2, 2),
             (16, 16, 32, 2, 2),
         )
+    elif not aligned:
+        tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
     BLOCK_I, BLOCK_J, BLOCK_D, num_warps, num_stages = launch.pick_tile(tiles, L, L, B * H)
     options = {
         "BLOCK_I": BLOCK_I,
@@ -1619,7 +1635,7 @@ def _configure_latent_block__naive_weights(B: int, L: int, H: int, width: int):
     return _latent_block__naive_weights_streamed, B * H * L, options
 
 
-def _configure_latent_block__naive_values(B: int, L: int, H: int, D: int, width: int):
+def _configure_latent_block__naive_values(B: int, L: int, H: int, D: int, width: int, aligned: bool):
     """Kernel, grid and launch options of `values` for one shape."""
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
@@ -1642,6 +1658,8 @@ def _configure_latent_block__naive_values(B: int, L: int, H: int, D: int, width:
             (16, 32, 32, 2, 2),
             (16, 16, 32, 2, 2),
         )
+    elif not aligned:
+        tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
     BLOCK_I, BLOCK_D, BLOCK_J, num_warps, num_stages = launch.pick_tile(tiles, L, D, B * H)
     options = {
         "BLOCK_I": BLOCK_I,
@@ -1655,7 +1673,7 @@ def _configure_latent_block__naive_values(B: int, L: int, H: int, D: int, width:
     return _latent_block__naive_values, B * triton.cdiv(L, BLOCK_I) * H * triton.cdiv(D, BLOCK_D), options
 
 
-def _configure_latent_block__naive_out(B: int, L: int, H: int, D: int, width: int):
+def _configure_latent_block__naive_out(B: int, L: int, H: int, D: int, width: int, aligned: bool):
     """Kernel, grid and launch options of `out` for one shape."""
     BLOCK_D = launch.power_of_2(D, 16)
     if BLOCK_D <= 512:
@@ -1700,6 +1718,8 @@ def _configure_latent_block__naive_out(B: int, L: int, H: int, D: int, width: in
             (16, 32, 32, 2, 2),
             (16, 16, 32, 2, 2),
         )
+    elif not aligned:
+        tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
     BLOCK_L, BLOCK_C, BLOCK_D, num_warps, num_stages = launch.pick_tile(tiles, L, D * H, B)
     options = {
         "BLOCK_L": BLOCK_L,
@@ -1780,8 +1800,9 @@ def latent_block__naive(
     p = torch.empty((B, H, L, L), dtype=launch.DTYPES["bf16"], device=device)
     v = torch.empty((B, L, H, D), dtype=launch.DTYPES["bf16"], device=device)
     o = torch.empty((B, L, H, D), dtype=launch.DTYPES["bf16"], device=device)
+    aligned = launch.aligned(x, wq, wk, wv)
     width = max(t.element_size() for t in (x, wq, wk, wv))
-    kernel, grid, options = _configure_latent_block__naive_qkv(B, L, H, D, width)
+    kernel, grid, options = _configure_latent_block__naive_qkv(B, L, H, D, width, aligned)
     if grid > 0:
         with launch.on(device):
             kernel[(grid,)](
@@ -1822,8 +1843,9 @@ def latent_block__naive(
                 INDEX=launch.index_type(x, wq, wk, wv, q, k, v),
                 **options,
             )
+    aligned = launch.aligned(q, k)
     width = max(t.element_size() for t in (q, k))
-    kernel, grid, options = _configure_latent_block__naive_scores(B, L, H, D, width)
+    kernel, grid, options = _configure_latent_block__naive_scores(B, L, H, D, width, aligned)
     if grid > 0:
         with launch.on(device):
             kernel[(grid,)](
@@ -1869,8 +1891,9 @@ def latent_block__naive(
                 INDEX=launch.index_type(s, p),
                 **options,
             )
+    aligned = launch.aligned(p, v)
     width = max(t.element_size() for t in (p, v))
-    kernel, grid, options = _configure_latent_block__naive_values(B, L, H, D, width)
+    kernel, grid, options = _configure_latent_block__naive_values(B, L, H, D, width, aligned)
     if grid > 0:
         with launch.on(device):
             kernel[(grid,)](
@@ -1895,8 +1918,9 @@ def latent_block__naive(
                 INDEX=launch.index_type(p, v, o),
                 **options,
             )
+    aligned = launch.aligned(wo, o)
     width = max(t.element_size() for t in (wo, o))
-    kernel, grid, options = _configure_latent_block__naive_out(B, L, H, D, width)
+    kernel, grid, options = _configure_latent_block__naive_out(B, L, H, D, width, aligned)
     if grid > 0:
         with launch.on(device):
             kernel[(grid,)](
