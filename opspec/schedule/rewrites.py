@@ -113,9 +113,14 @@ def _pull(graph: Graph, node: Fold) -> tuple[Fold, Point, str] | None:
     over = set(node.over)
     blockers = _folds_over(graph, over, node)
     factors = _factors(graph, node.body, over, False)
-    # an extreme over the same axis scales each term into range: outside the sum it would come too late
+    # a function of an extreme scales each term into range: outside the sum it would come too late
     early = {n for n in blockers if graph.by_name[n].monoid in ("max", "min")}  # type: ignore[union-attr]
-    outside = [f for f in factors if not graph.axes_of(f[0]) & over and not early & _first_folds(graph, f[0])]
+    outside = [
+        (f, divides)
+        for f, divides in factors
+        if not graph.axes_of(f) & over
+        and (not early & _first_folds(graph, f) or (isinstance(f, Read) and f.name in early))
+    ]
     inside = [f for f in factors if f not in outside]
     needed = any(blockers & _reached(graph, f[0]) for f in outside)
     frees = len([f for f, d in inside if not d]) == 2 and all(not d for _, d in inside) and bool(outside)

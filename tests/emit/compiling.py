@@ -85,6 +85,8 @@ def _choices(
     host = {names[d]: v for d, v in dims.items()}
     read = [t for t in launch.plan.block.tensors if t.name in loaded]
     host["width"] = max((compiling._width(t.dtype, dtypes) for t in read), default=4)
+    full = dims | {k: v.evaluate(dims) for k, v in op.derived}
+    host["aligned"] = all(t.extents[-1].evaluate(full) % 16 == 0 for t in read if len(t.extents) > 1)
     kernel, _, options = function(*(host[w] for w in wanted))
     if wide:
         import triton.language as tl

@@ -49,7 +49,7 @@ MUTANTS = {
     "a stride": (MATMUL, "shipped", [(r"\* a_stride_K", "* 1")]),
     "the coordinate of a gather": (GATHER, "shipped", [(r"id_2\.to\(INDEX\)\[:, None\] \*", "t[:, None] * 0 *")]),
     "the count of a mean": (NORM, "shipped", [(r"tl\.cast\(N, tl\.float32\)", "tl.cast(N + 1, tl.float32)")]),
-    "a length": (DECODE, "tiny", [(r"(< |minimum\()len\w*", r"\g<1>T")]),
+    "a length": (DECODE, "tiny", [(r"(<=? |minimum\()len\w*", r"\g<1>T")]),
 }  # fmt: skip
 
 
