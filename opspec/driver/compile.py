@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from opspec.driver.targets import Target
-from opspec.emit.launcher import KernelLaunch
+from opspec.emit.launcher import KernelLaunch, streamed_tensors
 from opspec.emit.triton import identifiers, pointer, stride
 from opspec.ir.dtypes import DType, DTypeParam
 from opspec.ir.program import Module, Op
-from opspec.schedule.graph import Load
 
 POINTER = {
     "f32": "*fp32", "bf16": "*bf16", "f16": "*fp16", "f8e4m3": "*fp8e4nv", "f8e5m2": "*fp8e5", "i8": "*i8",
@@ -62,8 +61,7 @@ def compile_first_choices(
             function = getattr(kernels, name)
             wanted = function.__code__.co_varnames[: function.__code__.co_argcount]
             host = {names[d]: v for d, v in dims.items()}
-            loaded = {n.tensor for n in launch.plan.graph.nodes if isinstance(n, Load)}
-            read = [t for t in launch.plan.block.tensors if t.name in loaded]
+            read = streamed_tensors(launch.plan)
             host["width"] = max((_width(t.dtype, dtypes) for t in read), default=4)
             full = dims | {k: v.evaluate(dims) for k, v in op.derived}
             last = [t.extents[-1].evaluate(full) for t in read if len(t.extents) > 1]

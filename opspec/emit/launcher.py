@@ -53,6 +53,18 @@ def launcher(op: Op, boundary: str, launches: tuple[KernelLaunch, ...]) -> Funct
     return _Launcher(op, boundary, launches).function()
 
 
+def streamed_tensors(plan: Plan) -> list[Tensor]:
+    """The tensors whose element size decides a configuration: what a product or a laned stream reads.
+
+    A label or a table beside the stream has no say in how wide its lanes are.
+    """
+    axes = {a for v in plan.variants for a in (v.roles.laned, *(p.k for p in v.roles.products.values())) if a}
+    loads = [n for n in plan.graph.nodes if isinstance(n, Load)]
+    wanted = {n.tensor for n in loads if n.axes & axes} or {n.tensor for n in loads}
+    found = [t for t in plan.variants[0].program.tensors if t.name in wanted]
+    return found or list(plan.variants[0].program.tensors)
+
+
 def function_name(op: Op, boundary: str) -> str:
     """The generated function's name: the op's, with the boundary's behind it if it is not the op's own."""
     return escape(op.name if not boundary else f"{op.name}__{boundary}")
@@ -239,10 +251,9 @@ class _Launcher:
         args = [*dims, *(["width"] if width else []), *(["aligned"] if aligned else [])]
         touched = k.plan.variants[0].program.tensors
         if aligned:
-            self.lines.append(f"aligned = launch.aligned({', '.join(self._read(k, []))})")
+            self.lines.append(f"aligned = launch.aligned({', '.join(self._read(k))})")
         if width:
-            elements = [self.names[t.name] for t in touched]
-            self.lines.append(f"width = max(t.element_size() for t in {tuple_text(self._read(k, elements))})")
+            self.lines.append(f"width = max(t.element_size() for t in {tuple_text(self._read(k))})")
         self.lines.append(f"kernel, grid, options = {name}({', '.join(args)})")
         tensors = tuple(self.names[t.name] for t in touched)
         index = f"launch.index_type({', '.join(tensors)})"
@@ -263,11 +274,8 @@ class _Launcher:
             lines=tuple(self._configure_lines(k)),
         )
 
-    def _read(self, k: KernelLaunch, fallback: list[str]) -> list[str]:
-        loaded = {n.tensor for n in k.plan.graph.nodes if isinstance(n, Load)}
-        return [
-            self.names[t.name] for t in k.plan.variants[0].program.tensors if t.name in loaded
-        ] or fallback
+    def _read(self, k: KernelLaunch) -> list[str]:
+        return [self.names[t.name] for t in streamed_tensors(k.plan)]
 
     def _dims(self, k: KernelLaunch) -> list[str]:
         used: set[str] = set()

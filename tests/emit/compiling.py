@@ -79,11 +79,10 @@ def _choices(
     prefix = f"_configure_{compiling_name(op, launch)}"
     function = getattr(kernels, prefix)
     wanted = function.__code__.co_varnames[: function.__code__.co_argcount]
-    from opspec.schedule.graph import Load
+    from opspec.emit.launcher import streamed_tensors
 
-    loaded = {n.tensor for n in launch.plan.graph.nodes if isinstance(n, Load)}
     host = {names[d]: v for d, v in dims.items()}
-    read = [t for t in launch.plan.block.tensors if t.name in loaded]
+    read = streamed_tensors(launch.plan)
     host["width"] = max((compiling._width(t.dtype, dtypes) for t in read), default=4)
     full = dims | {k: v.evaluate(dims) for k, v in op.derived}
     host["aligned"] = all(t.extents[-1].evaluate(full) % 16 == 0 for t in read if len(t.extents) > 1)

@@ -891,7 +891,7 @@ def paged_decode(
     launch.check("len", len_, (B,), launch.DTYPES["i32"], device)
     launch.require(T % P == 0, "T % P == 0", P=P, T=T)
     o = launch.result("o", out, (B, Hkv, G, D), launch.DTYPES["bf16"], device)
-    width = max(t.element_size() for t in (q, k, v, table, len_))
+    width = max(t.element_size() for t in (q, k, v, table))
     kernel, grid, options = _configure_paged_decode_flash_decode(B, Hkv, G, T, D, width)
     if grid > 0:
         with launch.on(device):

@@ -171,7 +171,7 @@ def cross_entropy(
     launch.check("label", label, (M,), launch.DTYPES["i64"], device)
     loss = launch.result("loss", out[0] if out is not None else None, (M,), launch.DTYPES["f32"], device)
     lse = launch.result("lse", out[1] if out is not None else None, (M,), launch.DTYPES["f32"], device)
-    width = max(t.element_size() for t in (x, label))
+    width = max(t.element_size() for t in (x,))
     kernel, grid, options = _configure_cross_entropy_rows(M, V, width)
     if grid > 0:
         with launch.on(device):
