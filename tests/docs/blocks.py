@@ -142,6 +142,7 @@ def workplace(folder: Path, document: Path) -> Path:
     import shutil
 
     shutil.copytree(ROOT / "specs", folder / "specs")
+    shutil.copytree(ROOT / "results", folder / "results")
     shutil.copytree(ROOT / "generated", folder / "generated", ignore=shutil.ignore_patterns("__pycache__"))
     for block in blocks(document):
         if block.hint.startswith("file "):
