@@ -49,7 +49,7 @@ MUTANTS = {
     "a stride": (MATMUL, "shipped", [(r"\* a_stride_K", "* 1")]),
     "the coordinate of a gather": (GATHER, "shipped", [(r"id_2\.to\(INDEX\)\[:, None\] \*", "t[:, None] * 0 *")]),
     "the count of a mean": (NORM, "shipped", [(r"tl\.cast\(N, tl\.float32\)", "tl.cast(N + 1, tl.float32)")]),
-    "a length": (DECODE, "tiny", [(r"(<=? |minimum\()len\w*", r"\g<1>T")]),
+    "a length": (DECODE, "tiny", [(r"(<= |minimum\(T, )len\w*", r"\g<1>T")]),
 }  # fmt: skip
 
 
@@ -63,7 +63,7 @@ def passes(text: str, sizes: str) -> bool:
 def test_a_mutant_is_caught(name: str):
     text, sizes, edits = MUTANTS[name]
     assert passes(text, sizes)
-    wrong = ask(text, 10, sizes=sizes, limit=900, seed=1, edits=edits)
+    wrong = ask(text, 24, sizes=sizes, limit=900, seed=1, edits=edits)
     assert "broken" not in wrong, wrong["broken"]
     faults = [f for v in wrong["verdicts"] for f in v["faults"]]
     assert faults

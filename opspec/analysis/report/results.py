@@ -30,6 +30,7 @@ OTHER_SPEC = register(
         code="OP782",
         title="the result was measured on another spec",
         why="The spec has changed since, or is not there: its costs say nothing about that measurement.",
+        example="opspec report softmax.json --out report   # after an edit of specs/reduce/softmax.op",
         fix="Measure again, or report from the revision that was measured.",
     )
 )
