@@ -15,6 +15,7 @@ NOT_FOUND = register(
         code="OP621",
         title="no spec at this path",
         why="A path on the command line names neither a `.op` file nor a folder that holds one.",
+        example="opspec build spec/          # the folder is called specs/",
         fix="Check the path; `opspec build specs/` takes every spec of a folder.",
     )
 )
@@ -24,6 +25,7 @@ UNWRITABLE = register(
         title="the output can't be written",
         why="The folder or file that should receive the output can't be created or written. "
         "What was there before is untouched.",
+        example="opspec build specs/ --out /etc/kernels",
         fix="Check permissions and free space, or choose another folder with `--out`.",
     )
 )

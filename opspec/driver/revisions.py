@@ -26,6 +26,7 @@ NO_REPOSITORY = register(
         code="OP671",
         title="there is no git repository here",
         why="`opspec diff` compares two states of the specs that git holds.",
+        example="opspec diff main            # outside any checkout",
         fix="Run it inside a work tree; `git init` and a first commit make one.",
     )
 )
@@ -43,6 +44,7 @@ GIT_FAILED = register(
         code="OP673",
         title="git can't read the repository",
         why="A command of git failed, so what the specs were is not known.",
+        example="opspec diff main            # in a checkout whose objects are damaged",
         fix="See git's own message; `git fsck` finds a damaged repository.",
     )
 )

@@ -12,6 +12,7 @@ UNKNOWN_TARGET = register(
         code="OP625",
         title="unknown compilation target",
         why="`--target` names an architecture that kernels can be compiled for without a GPU.",
+        example="opspec build specs/ --target sm_75",
         fix="Use one of sm_80, sm_90, sm_100, gfx942.",
     )
 )

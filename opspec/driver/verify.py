@@ -36,6 +36,7 @@ NO_TORCH = register(
         code="OP623",
         title="torch and triton are needed for this",
         why="`verify` runs kernels, and `build` compiles them; both need torch and triton.",
+        example="opspec verify specs/       # in an environment without triton",
         fix='Install them: `pip install "opspec[gpu]"`.',
     )
 )
@@ -44,6 +45,7 @@ NO_CUDA = register(
         code="OP624",
         title="no CUDA device",
         why="`--device cuda` needs a GPU that torch can see.",
+        example="opspec verify specs/ --device cuda      # on a machine without a GPU",
         fix="Use `--device cpu`, which runs the kernels in Triton's interpreter.",
     )
 )

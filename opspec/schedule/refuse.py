@@ -12,6 +12,7 @@ UNFUSABLE = register(
         why="A kernel block is one launch. Where a value is needed at another point than the one at which the "
         "program holds it, the launch would have to recompute it or exchange it between programs, and opspec "
         "never inserts that silently.",
+        example="kernel all { s[i] = sum[j](x[i, j])  y[i] = s[i] - s[i + 1] }      # s at two points at once",
         fix="Split the block in two where the value is handed over, or mark the boundary `analysis`.",
     )
 )
@@ -21,6 +22,7 @@ UNSUPPORTED = register(
         title="the emitter can't generate this yet",
         why="The spec is legal and its costs are exact, but no kernel is generated for this construct. "
         "opspec says so rather than emit slow or wrong code in silence.",
+        example="kernel all { i[m] = argmax[n](x[m, n]) }",
         fix="Rewrite the statement with constructs that the emitter supports, or mark the boundary `analysis`.",
     )
 )

@@ -22,6 +22,7 @@ NO_PLOTS = register(
         code="OP783",
         title="the plotting library is not installed",
         why="The roofline on the report's page is drawn by Plotly, which only reports need.",
+        example="opspec report specs/ --out report        # without the extra `report`",
         fix='Install it: `pip install "opspec[report]"`.',
     )
 )
