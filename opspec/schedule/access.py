@@ -42,6 +42,7 @@ class Access:
         self.env: dict[str, Value] = {}
         self.carried: dict[str, Var] = {}
         self.lane_states: dict[str, tuple[Var, Var]] = {}
+        self.seen: dict[str, Var] = {}
         self.lanes: dict[str, tuple[str, ...]] = {}
         self.laws: dict[str, Law] = {}
         self.running: dict[str, dict[str, str]] = {}

@@ -35,7 +35,7 @@ def _put(factor: Value, old: Value, new: Value) -> Value:
 class Carry(Access):
     """Statements that begin, move on and finish a fold."""
 
-    def _begin(self, node: Fold, states: set[str]) -> Statement:
+    def _begin(self, node: Fold, states: set[str]) -> list[Statement]:
         # beside a block product the registers belong to its accumulator: reduce each chunk at once
         keep = bool(self.roles.products) or (node.name in states and self.roles.laned is None)
         full = self._ordered(node.axes | set(node.over))
@@ -50,7 +50,31 @@ class Carry(Access):
         self.lanes[node.name] = lanes
         if not lanes:
             self.ident[node.name] = var.name
-        return Begin(var=var, monoid=node.monoid)
+        out: list[Statement] = [Begin(var=var, monoid=node.monoid)]
+        if node.name in states and node.constraints and self._some(node) is None:
+            # whether the domain has a point is known from the data alone: note each point that is met
+            seen = self._declare(self.names.fresh(f"{base}_seen"), axes, F32)
+            self.seen[node.name] = seen
+            out.append(Begin(var=seen, monoid="max"))
+        return out
+
+    def _some(self, node: Fold) -> Value | None:
+        """The condition under which a constrained fold has a point, if its indices tell."""
+        return nonempty(node.over, self.extent, node.constraints)
+
+    def _note_points(self, node: Fold, axes: tuple[str, ...], over: tuple[str, ...]) -> list[Statement]:
+        """Mark that this step holds a point of the domain."""
+        seen = self.seen.get(node.name)
+        if seen is None:
+            return []
+        one, masks = Literal(value=1.0, dtype=F32), self._fold_masks(node)
+        if not over:
+            return [Combine(var=seen, monoid="max", value=one, masks=masks)]
+        part = self._declare(self.names.fresh(f"{seen.name}_chunk"), seen.axes, F32)
+        return [
+            Collapse(var=part, monoid="max", value=one, axes=axes, over=over, masks=masks),
+            Combine(var=seen, monoid="max", value=self._read(part)),
+        ]
 
     def _combine(self, node: Fold) -> list[Statement]:
         var = self.carried[node.name]
@@ -75,6 +99,7 @@ class Carry(Access):
         part = self._declare(self.names.fresh(f"{var.name}_chunk"), var.axes, node.dtype)
         out.append(Collapse(var=part, monoid=node.monoid, value=value, axes=axes, over=over, masks=masks))
         if state:
+            out += self._note_points(node, axes, over)
             out += self._advance(node, var, part)
         else:
             out.append(Combine(var=var, monoid=node.monoid, value=self._read(part)))
@@ -127,6 +152,13 @@ class Carry(Access):
                 value = Binary(op="mul", a=value, b=factor, dtype=F32)
             out.append(Collapse(var=final, monoid=node.monoid, value=value, axes=var.axes, over=lanes))
             self.lane_states[node.name] = (var, final)
+            if node.name in self.seen:
+                seen = self.seen[node.name]
+                any_lane = self._declare(self.names.fresh(f"{final.name}_met"), final.axes, F32)
+                out.append(
+                    Collapse(var=any_lane, monoid="max", value=self._read(seen), axes=seen.axes, over=lanes)
+                )
+                self.seen[node.name] = any_lane
         if law is not None and law.at_identity_nan:
             state = self.nodes[law.state]
             assert isinstance(state, Fold)
@@ -134,8 +166,12 @@ class Carry(Access):
             test: Value = Compare(
                 op="eq", a=self._read(self.vars[self.ident[law.state]]), b=identity, dtype=BOOL
             )
-            some = nonempty(state.over, self.extent, state.constraints) if state.constraints else None
-            if some is not None:
+            some = self._some(state) if state.constraints else None
+            if law.state in self.seen:
+                one = Literal(value=1.0, dtype=F32)
+                met = Compare(op="eq", a=self._read(self.seen[law.state]), b=one, dtype=BOOL)
+                test = Binary(op="and", a=test, b=met, dtype=BOOL)
+            elif some is not None:
                 test = Binary(op="and", a=test, b=self._value(some), dtype=BOOL)
             elif not state.constraints:
                 extents = [Extent(value=self.extent[a], dtype=I64) for a in state.over]

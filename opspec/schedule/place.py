@@ -103,7 +103,7 @@ class Placer(Sweeps):
             if isinstance(node, Fold) and name not in self.carried:
                 if name in levels.laws:
                     self.laws[name] = levels.laws[name]
-                out.append(self._begin(node, {law.state for law in levels.laws.values()}))
+                out.extend(self._begin(node, {law.state for law in levels.laws.values()}))
                 opened.append(name)
         before, pending = dict(self.env), self.pending
         self.pending = []
