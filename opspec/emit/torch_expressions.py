@@ -232,25 +232,24 @@ class TorchExpressions:
         """An integer expression; indices become broadcast aranges."""
         if not value.free_indices() and not value.tensors():
             return host_int(value, self.names, tight=True)
-        mapping = self.names
         pieces = []
         for monomial, c in value.terms:
             factors = [] if abs(c) == 1 and monomial else [str(abs(c))]
             for atom, power in monomial:
-                factors += [self._atom(atom, axes, mapping)] * power
+                factors += [self._atom(atom, axes)] * power
             pieces.append((c < 0, " * ".join(factors)))
         text = ""
         for k, (minus, piece) in enumerate(pieces):
             text += (f"-{piece}" if minus else piece) if k == 0 else f" {'-' if minus else '+'} {piece}"
         return f"({text})" if len(pieces) > 1 else text
 
-    def _atom(self, atom: object, axes: tuple[str, ...], mapping: dict[str, str]) -> str:
+    def _atom(self, atom: object, axes: tuple[str, ...]) -> str:
 
         match atom:
             case Index(name):
                 return self._arange(name, axes)
             case Datum(tensor, indices):
-                text = self._place(mapping[tensor], list(indices), axes, None)
+                text = self._place(self.names[tensor], list(indices), axes, None)
                 declared = self.op.tensor(tensor)
                 flag = declared is not None and compute_dtype(declared.dtype).kind == "bool"
                 return f"{text}.to(torch.int64)" if flag else text
@@ -259,7 +258,7 @@ class TorchExpressions:
             case Mod(num, den):
                 return f"({self._int(num, axes)} % {self._int(den, axes)})"
             case Dim(name):
-                return mapping[name]
+                return self.names[name]
         raise NoFormula("min or max of indices")
 
     def _arange(self, index: str, axes: tuple[str, ...]) -> str:

@@ -8,8 +8,8 @@ from opspec.ir.bounds import prove
 from opspec.ir.dtypes import BOOL, F32, I64, DType
 from opspec.ir.facts import facts_of
 from opspec.ir.integers import Int, index
-from opspec.ir.values import Compare, Extent, Literal, Read, Unary, Value, map_values
-from opspec.schedule.exact import holds
+from opspec.ir.values import Compare, Extent, Literal, Read, Value, map_values
+from opspec.schedule.exact import holds, number
 from opspec.schedule.graph import Fold, Graph, Load, Node, Store, storage_of
 from opspec.schedule.laws import Law, find_law
 from opspec.schedule.names import Names
@@ -21,12 +21,9 @@ INFINITY = {"max": float("-inf"), "min": float("inf")}
 
 def is_identity(node: Fold) -> bool:
     """Whether the value declared for an empty domain is what the fold gives there anyhow."""
-    value, sign = node.empty, 1.0
-    if isinstance(value, Unary) and value.op == "neg":
-        value, sign = value.x, -1.0
-    return (
-        isinstance(value, Literal) and node.dtype is F32 and sign * value.value == INFINITY.get(node.monoid)
-    )
+    if node.empty is None or node.dtype is not F32 or node.monoid not in INFINITY:
+        return False
+    return number(node.empty) == INFINITY[node.monoid]
 
 
 class Access:
@@ -48,7 +45,7 @@ class Access:
         self.running: dict[str, dict[str, str]] = {}
         self.pending: list[Let] = []
         self.notes: list[str] = []
-        self.loaded: dict[tuple[str, tuple[Int, ...]], int] = {}
+        self.loaded: set[tuple[str, tuple[Int, ...]]] = set()
         self.said: set[str] = set()
         self.raw = self._raw_loads()
         self.deps = {n.name: graph.deps(n) for n in graph.nodes}
@@ -174,7 +171,7 @@ class Access:
         other = self._other(node) if masks else None
         key = (node.tensor, node.at)
         reread = key in self.loaded
-        self.loaded[key] = 1
+        self.loaded.add(key)
         self.ident[node.name] = var.name
         self.env[node.name] = self._read(var)
         return Fetch(

@@ -177,9 +177,6 @@ class _Groups:
         self.members[a] |= self.members.pop(b)
         return True
 
-    def range_of(self, slot: Slot) -> Range:
-        return self.ranges[slot]
-
     def widest(self, slot: Slot) -> Int:
         """The extent that covers every member: that of the earliest statement."""
         members = self.members[self.find(slot)]

@@ -20,7 +20,6 @@ from opspec.ir.values import (
     Compare,
     Extent,
     Monoid,
-    Range,
     Read,
     Reduce,
     Scan,
@@ -416,8 +415,3 @@ def _all_of(tests: tuple[Value, ...]) -> Value:
 def storage_of(graph: Graph, load: Load) -> Storage:
     """The storage dtype of what a load reads."""
     return graph.block.tensor(load.tensor).dtype
-
-
-def full_range(axis: str, extent: Int) -> Range:
-    """The whole of an axis as a range."""
-    return Range(index=axis, upper=extent)

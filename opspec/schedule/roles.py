@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from opspec.ir.dtypes import BF16, F32, I8, I32, DType, DTypeParam, Storage, choices
+from opspec.ir.dtypes import BF16, F32, I8, I32, DType, Storage, choices
 from opspec.ir.integers import Int
 from opspec.ir.values import Binary, Cast, Read, Value
 from opspec.schedule.exact import holds, number
@@ -300,8 +300,3 @@ def _nest(graph: Graph, wanted: set[str], order: tuple[str, ...]) -> tuple[str, 
         placed.append(ready)
         left.remove(ready)
     return tuple(placed)
-
-
-def storage_choices(dtype: DTypeParam | DType) -> tuple[DType, ...]:
-    """Concrete dtypes of a storage type."""
-    return choices(dtype)
