@@ -41,6 +41,8 @@ class Access:
         self.lane_states: dict[str, tuple[Var, Var]] = {}
         self.seen: dict[str, Var] = {}
         self.lanes: dict[str, tuple[str, ...]] = {}
+        self.located: set[str] = set()
+        self.running_prefix: dict[str, Var] = {}
         self.laws: dict[str, Law] = {}
         self.running: dict[str, dict[str, str]] = {}
         self.pending: list[Let] = []
