@@ -74,24 +74,42 @@ def print_scan(p: Printing, s: Scan) -> None:
         for line in lines if s.exclusive else reversed(lines):
             p.put(line)
         return
-    axis = s.axes.index(s.along)
-    if s.carry is not None:
-        text = _named(p, s.var, text)
-    back = ", reverse=True" if s.reverse else ""
-    if s.exclusive:
-        p.x.used.add(BEFORE[s.monoid])
-        none = f", {p.neutral(s.monoid, s.value.dtype)}" if s.monoid in ("max", "min") else ""
-        within = f"{BEFORE[s.monoid]}({text[0]}{none}, axis={axis}{back})"
-    else:
-        if not SCAN[s.monoid].startswith("tl."):
-            p.x.used.add(SCAN[s.monoid])
-        within = f"{SCAN[s.monoid]}({text[0]}, axis={axis}{back})"
+    call = _call(p, s, text[0])
     if s.carry is None:
-        p.put(f"{s.var.name} = {within}")
+        p.put(f"{s.var.name} = {call}{'[1]' if s.exclusive else ''}")
         return
-    p.put(f"{s.var.name} = {p.join(s.monoid, _carried(p, s), (within, ATOM))}")
-    total = p.reduced(text[0], s.monoid, s.axes, (s.along,))
+    within = fresh(p, f"{s.var.name}_within")
+    before = fresh(p, f"{within}_before")
+    p.put(f"{within}, {before} = {call}" if s.exclusive else f"{within} = {call}")
+    own = before if s.exclusive else within
+    p.put(f"{s.var.name} = {p.join(s.monoid, _carried(p, s), (own, ATOM))}")
+    total = _last(p, s, within)
     p.put(f"{s.carry.name} = {p.join(s.monoid, (s.carry.name, ATOM), (total, ATOM))}")
+
+
+def _call(p: Printing, s: Scan, text: str) -> str:
+    """The scan of one block; without the point itself, the pair of both."""
+    assert s.along is not None
+    name = BEFORE[s.monoid] if s.exclusive else SCAN[s.monoid]
+    if not name.startswith("tl."):
+        p.x.used.add(name)
+    none = f", {p.neutral(s.monoid, s.value.dtype)}" if s.exclusive and s.monoid in ("max", "min") else ""
+    return f"{name}({text}{none}, axis={s.axes.index(s.along)}{_back(s)})"
+
+
+def _back(s: Scan) -> str:
+    return ", reverse=True" if s.reverse else ""
+
+
+def _last(p: Printing, s: Scan, text: str) -> str:
+    """A value at the last point of a chunk in the order of the scan."""
+    assert s.along is not None
+    name = p.names[s.axis]
+    last = f"{name}_start" if s.reverse else f"{name}_start + {p.blocks[s.along]} - 1"
+    here = p.x.integer(index(s.axis), s.axes)[0]
+    zero = {"float": "0.0", "int": "0", "bool": "False"}[s.var.dtype.kind]
+    picked = f"tl.where({here} == {last}, {text}, {zero})"
+    return p.reduced(picked, "any" if s.var.dtype.kind == "bool" else "sum", s.axes, (s.along,))
 
 
 def _print_decay(p: Printing, s: Scan, decay: Value) -> None:
@@ -100,23 +118,18 @@ def _print_decay(p: Printing, s: Scan, decay: Value) -> None:
     a = _masked(p, s, decay, "1.0")
     if s.along is None:
         assert s.carry is not None
-        p.put(f"{s.carry.name} = {p.x.call('decay', s.carry.name, a[0], x[0])[0]}")
+        p.put(f"{s.carry.name} = {p.x.call('decayed', s.carry.name, a[0], x[0])[0]}")
         p.put(f"{s.var.name} = {s.carry.name}")
         return
-    axis = s.axes.index(s.along)
-    back = ", reverse=True" if s.reverse else ""
     p.x.used.add("scan_decay")
-    call = f"scan_decay({x[0]}, {a[0]}, axis={axis}{back})"
+    call = f"scan_decay({x[0]}, {a[0]}, axis={s.axes.index(s.along)}{_back(s)})"
     if s.carry is None:
         p.put(f"{s.var.name} = {call}[1]")
         return
     factor = fresh(p, f"{s.var.name}_decay")
     p.put(f"{factor}, {s.var.name} = {call}")
-    p.put(f"{s.var.name} = {p.x.call('decay', _carried(p, s)[0], factor, s.var.name)[0]}")
-    name = p.names[s.axis]
-    last = f"{name}_start" if s.reverse else f"{name}_start + {p.blocks[s.along]} - 1"
-    here = p.x.integer(index(s.axis), s.axes)[0]
-    p.put(f"{s.carry.name} = tl.sum(tl.where({here} == {last}, {s.var.name}, 0.0), axis={axis})")
+    p.put(f"{s.var.name} = {p.x.call('decayed', _carried(p, s)[0], factor, s.var.name)[0]}")
+    p.put(f"{s.carry.name} = {_last(p, s, s.var.name)}")
 
 
 def _carried(p: Printing, s: Scan) -> Text:

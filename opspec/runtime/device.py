@@ -109,49 +109,51 @@ def _min_pair(a, b, c, d):  # noqa: ARG001 - as above
 
 @triton.jit
 def sum_before(x, axis: tl.constexpr, reverse: tl.constexpr = False):
-    """Running sum along an axis without the point itself: scans pairs of a run's sum and that without its last."""
-    return tl.associative_scan((x, tl.zeros_like(x)), axis, _sum_pair, reverse)[1]
+    """Running sum along an axis with and without the point itself: pairs of a run's sum and that but its last."""
+    return tl.associative_scan((x, tl.zeros_like(x)), axis, _sum_pair, reverse)
 
 
 @triton.jit
 def prod_before(x, axis: tl.constexpr, reverse: tl.constexpr = False):
-    """Running product along an axis without the point itself."""
-    return tl.associative_scan((x, tl.zeros_like(x) + 1), axis, _prod_pair, reverse)[1]
+    """Running product along an axis with and without the point itself."""
+    return tl.associative_scan((x, tl.zeros_like(x) + 1), axis, _prod_pair, reverse)
 
 
 @triton.jit
 def max_before(x, none, axis: tl.constexpr, reverse: tl.constexpr = False):
-    """Running maximum along an axis without the point itself, ``none`` at the first."""
-    return tl.associative_scan((x, tl.zeros_like(x) + none), axis, _max_pair, reverse)[1]
+    """Running maximum along an axis with and without the point itself, ``none`` at the first."""
+    return tl.associative_scan((x, tl.zeros_like(x) + none), axis, _max_pair, reverse)
 
 
 @triton.jit
 def min_before(x, none, axis: tl.constexpr, reverse: tl.constexpr = False):
-    """Running minimum along an axis without the point itself, ``none`` at the first."""
-    return tl.associative_scan((x, tl.zeros_like(x) + none), axis, _min_pair, reverse)[1]
+    """Running minimum along an axis with and without the point itself, ``none`` at the first."""
+    return tl.associative_scan((x, tl.zeros_like(x) + none), axis, _min_pair, reverse)
 
 
 @triton.jit
 def any_before(x, axis: tl.constexpr, reverse: tl.constexpr = False):
-    """Whether an element before each point along an axis is true."""
-    return max_before(x.to(tl.int32), 0, axis, reverse) != 0
+    """Whether an element up to each point along an axis is true, with and without the point itself."""
+    whole, before = max_before(x.to(tl.int32), 0, axis, reverse)
+    return whole != 0, before != 0
 
 
 @triton.jit
 def all_before(x, axis: tl.constexpr, reverse: tl.constexpr = False):
-    """Whether every element before each point along an axis is true."""
-    return min_before(x.to(tl.int32), 1, axis, reverse) != 0
+    """Whether every element up to each point along an axis is true, with and without the point itself."""
+    whole, before = min_before(x.to(tl.int32), 1, axis, reverse)
+    return whole != 0, before != 0
 
 
 @triton.jit
-def decay(s, a, x):
+def decayed(s, a, x):
     """``s`` decayed by ``a``, and ``x`` added; a state of 0 is none, whatever a product of factors became."""
     return tl.where(s == 0.0, x, s * a + x)
 
 
 @triton.jit
 def _decay_pair(a, s, b, x):
-    return a * b, decay(s, b, x)
+    return a * b, decayed(s, b, x)
 
 
 @triton.jit

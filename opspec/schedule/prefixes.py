@@ -14,7 +14,7 @@ class Prefixes(Places):
 
     def _begin_prefix(self, node: Prefix) -> Statement:
         axes = self._ordered(node.axes - {node.along})
-        var = self._declare(self.names.fresh(f"{self.names.of(node.name)}_before"), axes, node.dtype)
+        var = self._declare(self.names.fresh(f"{self.names.of(node.name)}_carried"), axes, node.dtype)
         self.running_prefix[node.name] = var
         return Begin(var=var, monoid=node.monoid)
 
