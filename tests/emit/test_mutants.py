@@ -31,9 +31,9 @@ GATHER = (HERE / "corpus" / "gather.op").read_text(encoding="utf-8")
 NORM = (HERE / "corpus" / "layer_norm.op").read_text(encoding="utf-8")
 
 SCAN = (HERE / "corpus" / "scan_before.op").read_text(encoding="utf-8")
-LENGTHS = (HERE / "corpus" / "scan_lengths.op").read_text(encoding="utf-8")
 DECAY = (HERE / "corpus" / "scan_decay.op").read_text(encoding="utf-8")
 PLACE = (HERE / "corpus" / "arg_value.op").read_text(encoding="utf-8")
+TIES = "op ties[M, N](x: f32[N, M]) -> i: i64[M] { require N >= 1; kernel k { i[m] = argmax[n](floor(x[n, m])) } }\n"
 
 MUTANTS = {
     "a rescale of the running sum": (ATTENTION, "tiny", [(r"lse_sum \* scale", "lse_sum")]),
@@ -60,9 +60,8 @@ MUTANTS = {
     "the order of chunks": (SCAN, "tiny", [(r"range\(\(tl\.cdiv\(N, BLOCK_N\) - 1\) \* BLOCK_N, -1, -BLOCK_N\)", "range(0, N, BLOCK_N)")]),
     "the edge of what came before": (SCAN, "shipped", [(r"\(j - 1\)\[None, :\] >= 0", "(j - 1)[None, :] >= -1")]),
     "padding that a scan from the end meets": (SCAN, "tiny", [(r'tl\.where\(j\[None, :\] < N, x, float\("-inf"\)\)', "x")]),
-    "where a scan begins inside of a row": (LENGTHS, "tiny", [(r"q(\w*) = tl\.cumsum\(tl\.where\([^\n]*, v, 0\.0\)", r"q\1 = tl.cumsum(v")]),
-    "the decay of what is carried": (DECAY, "tiny", [(r"decayed\((s_carried[^,]*), s_decay, s\)", r"s + \1")]),
-    "the lowest of equals": (PLACE, "tiny", [(r"~\((\w+) <= (\w+)\)", r"(\1 >= \2)")]),
+    "the decay of what is carried": (DECAY, "tiny", [(r"decayed\((s_carried\[None, :\]), s_decay, s\)", r"s + \1")]),
+    "the lowest of equals": (TIES, "tiny", [(r"~\((\w+) <= (\w+)\)", r"(\1 >= \2)")]),
     "the place of a NaN": (PLACE, "shipped", [(r" \| \(x != x\)", "")]),
     "a place before any": (PLACE, "tiny", [(r" \| \(i_at == N\)", "")]),
     "a place beside another extreme": (PLACE, "shipped", [(r"x == v\[:, None\]", "x >= 0.5 * v[:, None]")]),
