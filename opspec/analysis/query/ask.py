@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 import sympy
@@ -14,11 +14,12 @@ from opspec.analysis.costs.flops import merged
 from opspec.analysis.export import number
 from opspec.analysis.forms import evaluate, tidy, unbound
 from opspec.analysis.machine import Machine, machine_of
-from opspec.analysis.query.answer import Answer, Why, python_form, show
-from opspec.analysis.query.context import Context, refuse, unknown, written
+from opspec.analysis.query.answer import Answer, Moved, Why, python_form
+from opspec.analysis.query.context import Context, refuse, unknown, with_settings, written
+from opspec.analysis.query.distribution import mean_of
 from opspec.analysis.query.evaluate import Evaluator
 from opspec.analysis.query.parse import Asked, At, Call, Close, Name, On, Operation, Tends, parse
-from opspec.analysis.query.quantity import NONE, Quantity, Unit
+from opspec.analysis.query.quantity import NONE, Move, Quantity, Unit
 from opspec.ir.dtypes import DTYPES, DType, choices
 from opspec.ir.program import Module, Op, Workload
 from opspec.source import Span
@@ -65,7 +66,7 @@ def query(
     )
     _check_settings(settings, context)
     cases = _cases(chosen)
-    form, quantity, value = _over_cases(asked, context, cases, settings)
+    form, quantity, value, at = _over_cases(asked, context, cases, settings)
     unit = "resource" if quantity.word and _is_bound(asked) else str(quantity.unit)
     return Answer(
         op=op.name,
@@ -73,10 +74,16 @@ def query(
         form=tidy(form.value if value is not None else quantity.value),
         word=quantity.word,
         value=value,
-        unit=unit,
+        unit="dim" if quantity.moves else unit,
+        moves=tuple(_moved(m, at) for m in quantity.moves),
         notes=tuple(dict.fromkeys((*quantity.notes, *notes))),
         why=_why(asked, context, cases, settings) if why else (),
     )
+
+
+def _moved(move: Move, at: Evaluator) -> Moved:
+    value = at.fill(Quantity(move.elasticity, NONE)).value
+    return Moved(dim=move.dim, form=move.elasticity, value=number(value), note=move.note)
 
 
 def _workload(module: Module, op: Op, workload: str | Workload | None) -> Workload | None:
@@ -135,104 +142,31 @@ def _check_settings(settings: Mapping[str, int], context: Context) -> None:
             )
 
 
-def _env(
-    context: Context, dims: tuple[tuple[str, Number], ...], settings: Mapping[str, int]
-) -> dict[str, Number]:
-    """Numbers of dims; a derived dim that is set changes the dim that it is made of."""
-    env = {**dict(dims), **{k: v for k, v in settings.items() if k not in context.costs.derived}}
-    for name, value in settings.items():
-        if name in context.costs.derived:
-            found = context.pinned(name)
-            if found is None:
-                raise refuse(
-                    NO_ANSWER,
-                    f"`{name}` can't be set: its definition can't be turned round",
-                    written("set", name),
-                )
-            old, new = found
-            number = evaluate(new, {**env, name: value})
-            if not number.is_Integer:
-                raise refuse(
-                    NO_ANSWER,
-                    f"`{name}` = {value} needs {', '.join(unbound(number)) or 'whole extents'}",
-                    written("set", f"{name}={value}"),
-                )
-            env[old.name] = int(number)
-    return env
-
-
 def _over_cases(
     asked: Asked,
     context: Context,
     cases: tuple[tuple[float, tuple[tuple[str, Number], ...]], ...],
     settings: Mapping[str, int],
-) -> tuple[Quantity, Quantity, int | float | None]:
-    """(closed form, answer, number) over the shapes of a workload.
+) -> tuple[Quantity, Quantity, int | float | None, Evaluator]:
+    """(closed form, answer, number, what filled it) over the shapes of a workload.
 
     Over a distribution FLOPs, bytes and seconds are weighted means, and everything else is
     computed from those means.
     """
-    envs = [_env(context, dims, settings) for _, dims in cases]
-    if len(envs) == 1:
+    envs = [with_settings(context, dict(dims), settings) for _, dims in cases]
+    if all(env == envs[0] for env in envs):
         found = Evaluator(context, envs[0])
         form = found.form(asked)
         if form.word:
-            return form, form, None
-        filled = found.fill(form)
-        return form, filled, number(filled.value)
-    weights = [Fraction(w).limit_denominator(10**9) for w, _ in cases]
-    mean = _Mean(
-        context, envs[0], tuple(envs), tuple(sympy.Rational(w.numerator, w.denominator) for w in weights)
-    )
-    filled = mean.form(asked)
-    notes = (f"weighted over {len(envs)} shapes", *_range(asked, filled, context, envs))
+            return form, form, None, found
+        filled = found.fill(form, asked.span)
+        return form, filled, number(filled.value), found
+    mean = mean_of(context, tuple(envs), tuple(w for w, _ in cases))
+    filled = mean.value(asked)
+    notes = (f"weighted over {len(envs)} shapes", *mean.spread(asked, filled))
     filled = replace(filled, notes=(*filled.notes, *notes))
-    form = Evaluator(context, {}).form(asked) if not _needs_numbers(asked) else filled
-    return form, filled, None if filled.word else number(filled.value)
-
-
-def _range(asked: Asked, mean: Quantity, context: Context, envs: list[dict[str, Number]]) -> tuple[str, ...]:
-    """The least and the greatest value over the shapes, with the dims that tell these apart."""
-    if mean.word:
-        return ()
-    values = [Evaluator(context, env).value(asked) for env in envs]
-    if any(q.word or not q.value.is_number for q in values):
-        return ()
-    varying = [d for d in context.costs.symbols if len({env.get(d) for env in envs}) > 1]
-
-    def at(k: int) -> str:
-        shown = number(values[k].value)
-        where = ", ".join(f"{d} = {envs[k][d]}" for d in varying if d in envs[k])
-        text = "an unknown value" if shown is None else show(shown, str(values[k].unit))
-        return f"{text} at {where}" if where else text
-
-    order = sorted(range(len(values)), key=lambda k: values[k].value)
-    low, high = order[0], order[-1]
-    return () if values[low].value == values[high].value else (f"from {at(low)} to {at(high)}",)
-
-
-@dataclass(frozen=True, slots=True)
-class _Mean(Evaluator):
-    """Evaluates with each name standing for its weighted mean over several shapes."""
-
-    envs: tuple[dict[str, Number], ...] = ()
-    weights: tuple[sympy.Rational, ...] = ()
-
-    def _name(self, asked: Name) -> Quantity:
-        total = sympy.Add(*self.weights)
-        if asked.text.partition(".")[0] == "ai" and not asked.selector:
-            rest = asked.text.partition(".")[2]
-            above = self._name(Name(f"flops.{rest}" if rest else "flops", "", asked.span))
-            below = self._name(Name("bytes", "", asked.span))
-            return Quantity(above.value / below.value, above.unit.times(below.unit, -1))
-        parts = [Evaluator(self.context, env).value(asked) for env in self.envs]
-        if parts[0].word:
-            votes: dict[str, sympy.Expr] = {}
-            for q, w in zip(parts, self.weights, strict=True):
-                votes[q.word] = votes.get(q.word, sympy.Integer(0)) + w
-            return replace(parts[0], word=max(votes, key=lambda k: votes[k]))
-        mean = sympy.Add(*(w * q.value for q, w in zip(parts, self.weights, strict=True))) / total
-        return replace(parts[0], value=mean)
+    form = filled if _needs_numbers(asked) else Evaluator(context, {}).form(asked)
+    return form, filled, None if filled.word else number(filled.value), mean
 
 
 def _needs_numbers(asked: Asked | Tends) -> bool:
@@ -270,7 +204,7 @@ def _why(
 ) -> tuple[Why, ...]:
     """The terms of every cost that the question names: operations by statement, bytes by block and tensor."""
     names = {n.text.partition(".")[0] for n in _names(asked)}
-    env = _env(context, cases[0][1], settings) if len(cases) == 1 else {}
+    env = with_settings(context, dict(cases[0][1]), settings) if len(cases) == 1 else {}
     found: list[Why] = []
 
     def line(what: str, form: sympy.Expr, unit: Unit | str, note: str = "") -> None:
@@ -304,6 +238,3 @@ def _names(asked: Asked | Tends) -> list[Name]:
             return [n for p in parts for n in _names(p)]
         case _:
             return []
-
-
-__all__ = ["NONE", "query"]
