@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from pickle import PicklingError
 from typing import TYPE_CHECKING
 
 from opspec.diagnostics import Diagnostic, Failure
@@ -18,8 +19,13 @@ from opspec.driver.files import NOT_FOUND
 from opspec.driver.revisions import Repository, Tree
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from opspec.analysis.review.model import OpReview, Review, SpecReview
     from opspec.ir.program import Module
+
+    Side = tuple[Module | None, tuple[Diagnostic, ...]]
+    Sides = tuple[Side, Side]
 
 _OP = re.compile(r"^[ \t]*op[ \t]+([^\s\[(]+)", re.MULTILINE)
 _WORTH_PROCESSES = 12
@@ -117,29 +123,47 @@ def _run(tasks: Sequence[Task], jobs: int | None) -> list[SpecReview]:
     if not tasks:
         return []
     import multiprocessing
+
+    count = jobs or len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else [0])
+    if count < 2 or "fork" not in multiprocessing.get_all_start_methods():
+        return [review_spec(t) for t in tasks]
     from concurrent.futures import ProcessPoolExecutor
 
+    sys.stdout.flush()
+    context = multiprocessing.get_context("fork")
+    if len(tasks) < _WORTH_PROCESSES:
+        with ProcessPoolExecutor(1, mp_context=context) as pool:
+            reading = [pool.submit(_sides, t) for t in tasks]
+            import opspec.analysis.review.compare  # SymPy is loaded while the other process reads
+
+            return [review_spec(t, _read(r, t)) for r, t in zip(reading, tasks, strict=True)]
     import opspec.analysis.review.compare
     import opspec.frontend.loading  # noqa: F401
 
-    count = jobs or len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else [0])
-    if count < 2 or len(tasks) < _WORTH_PROCESSES or "fork" not in multiprocessing.get_all_start_methods():
-        return [review_spec(t) for t in tasks]
-    sys.stdout.flush()
-    context = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(min(count, 16), mp_context=context) as pool:
         return list(pool.map(review_spec, tasks, chunksize=4))
 
 
-def review_spec(task: Task) -> SpecReview:
+def _read(reading: Future[Sides], task: Task) -> Sides:
+    """What the other process read; read here where it ended, or could not hand over something so deep."""
+    try:
+        return reading.result()
+    except (RuntimeError, PicklingError):
+        return _sides(task)
+
+
+def _sides(task: Task) -> Sides:
+    return _load(task.before), _load(task.after)
+
+
+def review_spec(task: Task, sides: Sides | None = None) -> SpecReview:
     """One spec, both sides. A side that the front end refuses is reported, never raised."""
     from opspec.analysis.machine import load as machine
     from opspec.analysis.review.compare import compare_modules
     from opspec.analysis.review.model import SpecReview
     from opspec.analysis.review.pipelines import compare_pipelines
 
-    base, faults_before = _load(task.before)
-    head, faults_after = _load(task.after)
+    (base, faults_before), (head, faults_after) = sides or _sides(task)
     moved = task.before[1] if task.before and task.after and task.before[1] != task.path else ""
     if faults_after or (faults_before and head is None):
         return SpecReview(
@@ -155,7 +179,7 @@ def review_spec(task: Task) -> SpecReview:
     return replace(found, ops=ops, pipelines=pipelines, moved_from=moved, faults_before=faults_before)
 
 
-def _load(place: tuple[Path, str] | None) -> tuple[Module | None, tuple[Diagnostic, ...]]:
+def _load(place: tuple[Path, str] | None) -> Side:
     from opspec.frontend import load_with_warnings
 
     if place is None:
