@@ -39,7 +39,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     p = _command(commands, "check", "syntax, types, shapes and budgets")
     p.add_argument("paths", nargs="+", metavar="PATH")
-    p.add_argument("--format", choices=("text", "json", "github"), default="text")
+    p.add_argument("--format", choices=("text", "json", "github", "sarif"), default="text")
 
     p = _command(commands, "query", "symbolic and numeric answers about an op's cost")
     p.add_argument("spec", metavar="SPEC[:OP]")
@@ -64,7 +64,11 @@ def build_parser() -> argparse.ArgumentParser:
         help="what makes the exit status 1: a broken budget (default), a longer time, any change of cost",
     )
     p.add_argument(
-        "--machine", action="append", default=[], metavar="NAME", help="all that ship, if not given"
+        "--machine",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a machine's name, one that a spec states, or a TOML file (all that ship and that are stated)",
     )
 
     p = _command(commands, "verify", "generated kernels against the float64 reference")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from opspec.diagnostics import Diagnostic, Failure
 from opspec.driver.files import NOT_FOUND
+from opspec.driver.review_machines import MachineName, check_names, machines_for, name_machines
 from opspec.driver.revisions import Repository, Tree
 
 if TYPE_CHECKING:
@@ -33,12 +34,16 @@ _WORTH_PROCESSES = 12
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One spec to review: where it lies in either state (None if it does not), by its path from the top."""
+    """One spec to review. ``before``, ``after``: the root of a state and the path from there; None if it is not there.
+
+    ``stated``: its own machines are looked at, too.
+    """
 
     path: str
     before: tuple[Path, str] | None
     after: tuple[Path, str] | None
-    machines: tuple[str, ...]
+    machines: tuple[MachineName, ...]
+    stated: bool
 
 
 def review(
@@ -46,24 +51,33 @@ def review(
 ) -> Review:
     """The review of ``base`` against ``head`` (None: the working tree), of the specs that ``paths`` name.
 
+    ``machines``: names, also of those that specs state, or files; all that ship and all stated ones if empty.
     Raises: Failure without a repository, for a revision, path or machine that is not there.
     """
     from opspec.analysis.review.model import Review
 
     repository = Repository.here()
     wanted = repository.relative(paths)
+    named = name_machines(machines, repository)
+    files = [m.file for m in named if m.file]
     with ExitStack() as stack:
-        before = stack.enter_context(repository.tree(base))
-        after = repository.working_tree() if head is None else stack.enter_context(repository.tree(head))
+        before = stack.enter_context(repository.tree(base, files))
+        after = (
+            repository.working_tree(files)
+            if head is None
+            else stack.enter_context(repository.tree(head, files))
+        )
+        check_names(named, (before, after))
         specs = _choose(sorted({*before.texts, *after.texts}), wanted, paths)
-        changed = [p for p in specs if before.closure(p) != after.closure(p)]
-        tasks = _tasks(changed, before, after, tuple(machines))
+        other = any(before.texts.get(f) != after.texts.get(f) for f in files)
+        changed = [p for p in specs if other or before.closure(p) != after.closure(p)]
+        tasks = _tasks(changed, before, after, named, stated=not machines)
         reviews = _run(tasks, jobs)
     return Review(
         base=base,
         head=after.label,
         looked_at=len(specs),
-        machines=tuple(machines),
+        machines=tuple(m.name for m in named),
         specs=tuple(reviews),
     )
 
@@ -86,7 +100,9 @@ def _choose(names: Iterable[str], wanted: Sequence[str], given: Sequence[str]) -
     return sorted(found)
 
 
-def _tasks(changed: Sequence[str], before: Tree, after: Tree, machines: tuple[str, ...]) -> list[Task]:
+def _tasks(
+    changed: Sequence[str], before: Tree, after: Tree, machines: tuple[MachineName, ...], *, stated: bool
+) -> list[Task]:
     moved = _moves(changed, before.texts, after.texts)
     gone = set(moved.values())
     return [
@@ -95,6 +111,7 @@ def _tasks(changed: Sequence[str], before: Tree, after: Tree, machines: tuple[st
             before=_place(before, moved.get(path, path)),
             after=_place(after, path),
             machines=machines,
+            stated=stated,
         )
         for path in changed
         if path not in gone
@@ -102,7 +119,7 @@ def _tasks(changed: Sequence[str], before: Tree, after: Tree, machines: tuple[st
 
 
 def _place(tree: Tree, path: str) -> tuple[Path, str] | None:
-    return (tree.root / path, path) if path in tree.texts else None
+    return (tree.root, path) if path in tree.texts else None
 
 
 def _moves(changed: Sequence[str], before: dict[str, str], after: dict[str, str]) -> dict[str, str]:
@@ -158,7 +175,6 @@ def _sides(task: Task) -> Sides:
 
 def review_spec(task: Task, sides: Sides | None = None) -> SpecReview:
     """One spec, both sides. A side that the front end refuses is reported, never raised."""
-    from opspec.analysis.machine import load as machine
     from opspec.analysis.review.compare import compare_modules
     from opspec.analysis.review.model import SpecReview
     from opspec.analysis.review.pipelines import compare_pipelines
@@ -169,12 +185,13 @@ def review_spec(task: Task, sides: Sides | None = None) -> SpecReview:
         return SpecReview(
             path=task.path, moved_from=moved, faults_before=faults_before, faults_after=faults_after
         )
-    machines = [machine(m) for m in task.machines]
+    roots = (task.before and task.before[0], task.after and task.after[0])
+    machines = machines_for(task.machines, (base, head), roots, stated=task.stated)
     found = compare_modules(base, head, path=task.path, machines=machines)
     ops = found.ops
     if base is not None and head is not None:
         ops = tuple(_with_code(o, base, head, task.path) for o in ops)
-    folders = tuple((side[0] if side else Path()).parent for side in (task.before, task.after))
+    folders = [Path(*side).parent if side else Path() for side in (task.before, task.after)]
     pipelines = compare_pipelines(base, head, (folders[0], folders[1]))
     return replace(found, ops=ops, pipelines=pipelines, moved_from=moved, faults_before=faults_before)
 
@@ -185,7 +202,7 @@ def _load(place: tuple[Path, str] | None) -> Side:
     if place is None:
         return None, ()
     try:
-        return load_with_warnings(*place)[0], ()
+        return load_with_warnings(Path(*place), place[1])[0], ()
     except Failure as failure:
         return None, failure.diagnostics
 
