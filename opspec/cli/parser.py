@@ -41,6 +41,13 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("paths", nargs="+", metavar="PATH")
     p.add_argument("--format", choices=("text", "json", "github", "sarif"), default="text")
 
+    p = _command(commands, "fmt", "lay out specs in the one style")
+    p.add_argument(
+        "paths", nargs="*", metavar="PATH", help="specs, folders of specs, `-` for standard input (.)"
+    )
+    p.add_argument("--check", action="store_true", help="write nothing; exit 1 if a file would change")
+    p.add_argument("--diff", action="store_true", help="write nothing, show what would change; exit 1 if any")
+
     p = _command(commands, "query", "symbolic and numeric answers about an op's cost")
     p.add_argument("spec", metavar="SPEC[:OP]")
     p.add_argument("expr", metavar="EXPR", help="for instance `ai`, `bytes[x] / bytes`, `time`")
@@ -50,6 +57,8 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("--boundary", default="", metavar="NAME", help="another grouping into kernels")
     p.add_argument("--dtype", action="append", default=[], metavar="X=bf16", help="fix a dtype parameter")
     p.add_argument("--why", action="store_true", help="list each term by statement and tensor")
+    p.add_argument("--plot", metavar="T=1..65536", help="draw the answer over the extents of a dim")
+    p.add_argument("--save", metavar="FILE", help="with --plot: write a picture, .png or .svg")
     p.add_argument("--format", choices=("text", "json", "latex"), default="text")
 
     p = _command(commands, "diff", "what a change does to the costs, bounds and budgets of every op")
