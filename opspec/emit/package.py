@@ -173,7 +173,10 @@ def _schedule(
     texts = []
     for k, v in enumerate(plan.variants):
         label = f"_{v.program.variant}" if len(plan.variants) > 1 else ""
-        if len(plan.variants) > 2 and v.program.variant == "streamed":
+        if (
+            v.program.variant == "streamed"
+            and sum(o.program.variant == "streamed" for o in plan.variants) > 1
+        ):
             label += str(k)
         texts.append(print_kernel(v.program, shorten(f"{base}{label}")))
     merged = _same_parameters(op, plan, texts)
