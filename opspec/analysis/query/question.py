@@ -9,8 +9,9 @@ from fractions import Fraction
 import sympy
 
 from opspec.analysis.codes import NO_ANSWER
-from opspec.analysis.costs import cost
+from opspec.analysis.costs import OpCost, cost
 from opspec.analysis.forms import unbound
+from opspec.analysis.lengths import shape_numbers
 from opspec.analysis.machine import Machine, machine_of
 from opspec.analysis.query.context import Context, refuse, unknown, with_settings, written
 from opspec.analysis.query.distribution import mean_of
@@ -87,7 +88,7 @@ def prepare(
         find=lambda name: machine_of(module, name),
     )
     _check_settings(settings, context)
-    return Question(asked=asked, context=context, cases=_cases(chosen), settings=settings, notes=notes)
+    return Question(asked=asked, context=context, cases=_cases(chosen, costs), settings=settings, notes=notes)
 
 
 def _workload(module: Module, op: Op, workload: str | Workload | None) -> Workload | None:
@@ -119,11 +120,11 @@ def _dtypes(
     return stated, tuple(notes)
 
 
-def _cases(workload: Workload | None) -> Cases:
+def _cases(workload: Workload | None, costs: OpCost) -> Cases:
     """The shapes of a workload; what it says of lengths joins them as moments such as ``sum(len)``."""
     if workload is None:
         return ((1.0, ()),)
-    return tuple((weight, (*dims, *workload.moments(dims).items())) for weight, dims in workload.cases)
+    return tuple((w, tuple(shape_numbers(workload, dims, costs).items())) for w, dims in workload.cases)
 
 
 def settable(context: Context) -> list[str]:
