@@ -56,6 +56,10 @@ def check_spec(spec: Spec) -> tuple[tuple[Diagnostic, ...], int, int, int]:
         module, warnings = load_with_warnings(spec.path)
     except Failure as failure:
         return failure.diagnostics, 2, 0, 0
+    if module.pipelines or module.evidence or module.ledgers:
+        from opspec.analysis.lints import lints
+
+        warnings = (*warnings, *lints(module, spec.path.resolve().parent))
     if not module.expectations:
         return warnings, 0, len(module.ops), 0
 
