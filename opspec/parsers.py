@@ -20,7 +20,6 @@ from typing import Any, TypeVar
 import lark
 from lark import Lark
 
-
 T = TypeVar("T")
 
 

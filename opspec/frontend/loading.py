@@ -66,8 +66,8 @@ def text_with_warnings(text: str, name: str = "<text>") -> Checked:
 def prelude() -> tuple[Source, tuple[s.Function, ...]]:
     """The functions that every spec may use."""
     text = resources.prelude().read_text(encoding="utf-8")
-    parts = (parsing, building, expressions, s, lexing)
-    key = "\0".join([text, resources.grammar(), *(Path(m.__file__).read_text("utf-8") for m in parts)])
+    made_by = [Path(m.__file__ or "").read_text("utf-8") for m in (parsing, building, expressions, s, lexing)]
+    key = "\0".join([text, resources.grammar(), *made_by])
     found = cached_value("prelude", key, s.File, lambda: _parsed_prelude(text))
     return found.source, tuple(i for i in found.items if isinstance(i, s.Function))
 
