@@ -16,7 +16,15 @@ from opspec.emit.bench import DriverModel, driver_model
 from opspec.emit.configure import Sizes, configure
 from opspec.emit.costs import CostFunction, cost_function, cost_lines, cost_text
 from opspec.emit.host import safe_doc, wrap_doc
-from opspec.emit.launcher import Function, KernelLaunch, Part, function_name, launcher
+from opspec.emit.launcher import (
+    Function,
+    KernelLaunch,
+    Part,
+    function_name,
+    launcher,
+    quoted,
+    unspecialised,
+)
 from opspec.emit.layout import WIDTH, fold
 from opspec.emit.names import RESERVED, escape, shorten
 from opspec.emit.triton import KernelText, identifiers, pointer, print_kernel, stride
@@ -43,6 +51,7 @@ class Package:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _KernelModel:
+    decorator: str
     signature: str
     doc: str
     lines: tuple[str, ...]
@@ -255,11 +264,15 @@ def _function_model(
     namespace: str,
 ) -> _FunctionModel:
     kernels = []
+    names = identifiers(op)
     for k in ks:
         for text, variant in zip(k.texts, k.plan.variants, strict=True):
             params = ", ".join([*text.params, *(f"{c}: tl.constexpr" for c in text.constexprs)])
+            kept = [names[d] for d in unspecialised(op, k.plan) if names[d] in text.params]
+            given = f"(do_not_specialize=[{', '.join(map(quoted, kept))}])" if kept else ""
             kernels.append(
                 _KernelModel(
+                    decorator="\n".join(fold(f"@triton.jit{given}")),
                     signature="\n".join(fold(f"def {text.name}({params}):")),
                     doc=_kernel_doc(k.plan, variant),
                     lines=tuple(f for line in text.lines for f in fold(line)),
@@ -380,6 +393,9 @@ def _main(drivers: list[str]) -> str:
     line = f"    raise SystemExit(bench.main({names}))"
     if len(line) <= WIDTH:
         return line
+    single = f"        bench.main({names})"
+    if len(single) <= WIDTH:
+        return "\n".join(["    raise SystemExit(", single, "    )"])
     inner = [f"            {names}"] if len(names) <= WIDTH - 12 else [f"            {d}," for d in drivers]
     return "\n".join(["    raise SystemExit(", "        bench.main(", *inner, "        )", "    )"])
 
