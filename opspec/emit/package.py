@@ -108,6 +108,7 @@ class _BenchFile:
     kernel_hash: str
     version: str
     runtime: str
+    torch: bool
     ops: tuple[DriverModel, ...]
     drivers: str
 
@@ -381,6 +382,7 @@ def _bench_file(
         kernel_hash=kernel_hash,
         version=VERSION,
         runtime="bench, launch" if any("launch." in m.cost for m in models) else "bench",
+        torch=any("torch." in line for m in models for line in m.reference.lines),
         ops=models,
         drivers=_main([m.driver_name for m in models]),
     )
@@ -395,7 +397,7 @@ def _main(drivers: list[str]) -> str:
         return line
     single = f"        bench.main({names})"
     if len(single) <= WIDTH:
-        return "\n".join(["    raise SystemExit(", single, "    )"])
+        return f"    raise SystemExit(\n{single}\n    )"
     inner = [f"            {names}"] if len(names) <= WIDTH - 12 else [f"            {d}," for d in drivers]
     return "\n".join(["    raise SystemExit(", "        bench.main(", *inner, "        )", "    )"])
 

@@ -11,7 +11,6 @@ Run it by itself:
 """
 
 import kernel
-import torch
 
 from opspec.runtime import bench, launch
 
