@@ -124,8 +124,9 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("--machine", action="append", default=[], metavar="NAME", help="the results' own (h200)")
 
     p = _command(commands, "machine", "machine profiles")
-    p.add_argument("action", choices=("list", "show"))
-    p.add_argument("name", nargs="?")
+    p.add_argument("action", choices=("list", "show", "schema"), nargs="?", default="list")
+    p.add_argument("name", nargs="?", help="with show: a machine's name, or a TOML file")
+    p.add_argument("--schema", action="store_true", help="the JSON schema of machine files")
     return parser
 
 
