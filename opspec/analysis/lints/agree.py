@@ -36,5 +36,5 @@ def disagreements(module: Module, folder: Path) -> Iterator[Diagnostic]:
     for f in flags.values():
         by_place.setdefault((f.span.start, f.span.source.name) if f.span else (-1, f.where), []).append(f)
     for *others, last in by_place.values():  # one a place; the last flag compares the most
-        found = warning(DISAGREE, f"{last.where}: {last.text}", last.span)
-        yield replace(found, notes=tuple(Note(f.text) for f in others))
+        told = warning(DISAGREE, f"{last.where}: {last.text}", last.span)
+        yield replace(told, notes=tuple(Note(f.text) for f in others))

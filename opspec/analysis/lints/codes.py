@@ -70,6 +70,18 @@ ONE_SIDED = register(
     )
 )
 
+MATERIALISED = register(
+    Code(
+        code="OP757",
+        title="an intermediate value that dwarfs the tensors goes through memory",
+        why="One kernel writes it and another reads it back. Kept in the kernel that uses it, it would never leave the "
+        "chip: a score matrix is the usual case.",
+        example="kernel scores { s: bf16[i, j] = … }  kernel weights { p[i, j] = softmax[j](s[i, j]) }",
+        fix="Put both statements into one kernel block; `opspec explain` says whether they can share a launch.",
+        severity="warning",
+    )
+)
+
 
 def warning(code: Code, message: str, span: Span | None, help: str = "") -> Diagnostic:
     """A warning with the code's own fix, if no better one is known."""

@@ -131,3 +131,36 @@ def test_a_ledger_without_a_pipeline_is_counted():
     ((code, message),) = found(text, Path())
     assert code == "OP751"
     assert "add up to 4100" in message
+
+
+SCORES = """op attend[L, D](q: bf16[L, D], k: bf16[L, D]) -> o: f32[L] {
+  kernel scores { s: bf16[i, j] = sum[d](q[i, d] * k[j, d]) }
+  kernel weights { o[i] = max[j](s[i, j]) }
+}
+boundary fused of attend { kernel all { s, o } }
+workload long for attend { L = 8192, D = 64 }
+"""
+
+
+def test_a_value_larger_than_all_tensors_between_kernels(folder):
+    ((code, message),) = found(SCORES, folder)
+    assert code == "OP757"
+    assert message == "`s` goes through memory: 128 MiB at `long`, 128 times the largest tensor of `attend`"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("  kernel scores {", "  kernel all {"),
+        ("L = 8192", "L = 128"),
+        ("workload long for attend { L = 8192, D = 64 }", ""),
+    ],
+)
+def test_values_that_stay_inside_or_are_small_are_silent(folder, old, new):
+    text = SCORES.replace(old, new)
+    if "all {" in new:
+        text = (
+            text.replace(" }\n  kernel weights {", "\n ").partition("boundary")[0]
+            + "workload long for attend { L = 8192, D = 64 }"
+        )
+    assert found(text, folder) == []
