@@ -126,6 +126,8 @@ def _compile(
     for position, name in enumerate(kernel.arg_names):
         if name in constants:
             ordered[name] = "constexpr"
+        elif kernel.params[position].do_not_specialize:
+            ordered[name] = signature[name]
         elif values.get(name) == 1 and name in values and not name.endswith("_ptr"):
             ordered[name] = "constexpr"
             constants[name] = 1

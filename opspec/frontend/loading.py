@@ -9,20 +9,30 @@ from typing import assert_never
 
 from opspec import resources
 from opspec.diagnostics import Diagnostic, Failure
-from opspec.frontend import boundaries, contractions, signature, workloads
+from opspec.frontend import (
+    boundaries,
+    building,
+    contractions,
+    expressions,
+    lexing,
+    parsing,
+    signature,
+    workloads,
+)
 from opspec.frontend import syntax as s
 from opspec.frontend.builtins import RESERVED, function_names
 from opspec.frontend.compose import compose
 from opspec.frontend.faults import names
 from opspec.frontend.faults import syntax as faults
+from opspec.frontend.files import read_source
 from opspec.frontend.functions import check_parameters, check_recursion
-from opspec.frontend.lexing import MAX_CHARACTERS
 from opspec.frontend.operators import operator
 from opspec.frontend.parsing import parse
 from opspec.frontend.scope import OpScope
 from opspec.frontend.traffic import Rows, read_traffic
 from opspec.ir.dtypes import DTypeParam
 from opspec.ir.program import Expectation, Module, Op, Workload
+from opspec.parsers import cached_value
 from opspec.source import Source, Span
 
 Checked = tuple[Module, tuple[Diagnostic, ...]]
@@ -52,38 +62,22 @@ def text_with_warnings(text: str, name: str = "<text>") -> Checked:
     return _check(Source.normalised(name, text), None)
 
 
-def read_source(path: Path, shown: str, span: Span | None) -> Source:
-    """The text of a file; raises Failure if it is missing, no file, too big or not UTF-8."""
-    try:
-        with path.open("rb") as file:
-            raw = file.read(4 * MAX_CHARACTERS + 1)
-    except OSError as e:
-        reason = (e.strerror or str(e)).lower()
-        raise Failure(faults.unreadable(span, shown, reason)) from None
-    except ValueError:
-        raise Failure(faults.unreadable(span, shown, "the path contains a null byte")) from None
-    if len(raw) > 4 * MAX_CHARACTERS:
-        raise Failure(faults.too_big(Source(shown, ""), f"{MAX_CHARACTERS:,} characters"))
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as e:
-        line = raw[: e.start].count(b"\n") + 1
-        raise Failure(
-            faults.unreadable(span, shown, f"line {line} is not UTF-8", "save the file as UTF-8")
-        ) from None
-    return Source.normalised(shown, text)
-
-
 @lru_cache(maxsize=1)
 def prelude() -> tuple[Source, tuple[s.Function, ...]]:
     """The functions that every spec may use."""
-    path = resources.prelude()
-    source = Source.normalised("prelude.op", path.read_text(encoding="utf-8"))
+    text = resources.prelude().read_text(encoding="utf-8")
+    made_by = [Path(m.__file__ or "").read_text("utf-8") for m in (parsing, building, expressions, s, lexing)]
+    key = "\0".join([text, resources.grammar(), *made_by])
+    found = cached_value("prelude", key, s.File, lambda: _parsed_prelude(text))
+    return found.source, tuple(i for i in found.items if isinstance(i, s.Function))
+
+
+def _parsed_prelude(text: str) -> s.File:
     report: list[Diagnostic] = []
-    parsed = parse(source, report)
+    parsed = parse(Source.normalised("prelude.op", text), report)
     if report:
         raise Failure(*report)
-    return source, tuple(i for i in parsed.items if isinstance(i, s.Function))
+    return parsed
 
 
 @dataclass(slots=True)

@@ -16,6 +16,7 @@ from opspec.schedule.place import place
 from opspec.schedule.refuse import unfusable
 from opspec.schedule.rewrites import Applied, pull_factors, share_equal
 from opspec.schedule.roles import Roles, assign_roles
+from opspec.schedule.select import select_elements
 from opspec.schedule.tile import TileProgram
 
 
@@ -51,6 +52,7 @@ def schedule_kernel(
     ``reserved``: identifiers that block variables must not take.
     Raises ``Failure`` where one launch can't carry the block or a construct has no emitter.
     """
+    kernel, selected = select_elements(kernel)
     block = build_block(op, boundary, kernel)
     graph, shared = share_equal(build_graph(block))
     if not graph.nodes:
@@ -60,7 +62,7 @@ def schedule_kernel(
         )
         raise unfusable(message, kernel.span, help="drop the block, or use what it computes")
     graph, pulled = pull_factors(pair_extremes(graph))
-    rewrites = (*shared, *pulled)
+    rewrites = (*selected, *shared, *pulled)
     variants = []
     for roles in assign_roles(graph, typical):
         label = "streamed" if roles.stream else "resident"

@@ -77,3 +77,14 @@ def test_no_name_is_that_of_a_device_function():
     public = {n for n in re.findall(r"^def (\w+)\(", text, re.MULTILINE) if not n.startswith("_")}
     assert public == HELPERS
     assert escape("decayed") == "decayed_"
+
+
+def test_variants_that_all_stream_have_kernels_of_their_own():
+    text = (
+        "op f[M, V, K](x: bf16[M, K], w: bf16[V, K]) -> y: f32[M] {\n"
+        "  kernel k { y[m] = logsumexp[v](sum[k](x[m, k] * w[v, k])) }\n}\n"
+    )
+    kernel = build_package(load_text(text), "f.op", limits()).files["kernel.py"]
+    names = [n.name for n in ast.parse(kernel).body if isinstance(n, ast.FunctionDef)]
+    assert "_f_k_streamed0" in names
+    assert len(set(names)) == len(names)
