@@ -17,7 +17,6 @@ from opspec.emit.triton import KernelText, identifiers, pointer, stride
 from opspec.ir.dtypes import DTypeParam, choices
 from opspec.ir.integers import Dim, Int
 from opspec.ir.program import Op, Tensor
-from opspec.schedule.extremes import EXTREME, is_helper
 from opspec.schedule.graph import Fold, Load
 from opspec.schedule.plan import Plan
 
@@ -236,18 +235,16 @@ class _Launcher:
         return f"{name}({', '.join(parts)}) -> {returned}"
 
     def _nonempty(self) -> list[tuple[str, str, list[str]]]:
-        """Extents that an extreme or its place without a declared identity needs to be at least 1."""
+        """Extents that a max or min without a declared identity needs to be at least 1."""
         found: dict[str, tuple[str, str, list[str]]] = {}
         for k in self.launches:
             for node in k.plan.graph.nodes:
-                if not isinstance(node, Fold) or node.empty is not None or is_helper(node):
-                    continue
-                if node.monoid not in ("max", "min", *EXTREME):
+                if not isinstance(node, Fold) or node.monoid not in ("max", "min") or node.empty is not None:
                     continue
                 for axis in node.over:
                     extent = k.plan.block.axis(axis).extent
                     test = f"{host_int(extent, self.names)} >= 1"
-                    text = f"{extent} >= 1 ({article(node.monoid)} {node.monoid} over nothing has no value)"
+                    text = f"{extent} >= 1 (a {node.monoid} over nothing has no value)"
                     found[test] = (test, text, sorted(extent.dims()))
         return list(found.values())
 
@@ -439,11 +436,6 @@ class _Launcher:
                     f"triton.cdiv({host_int(axis.extent, self.names)}, {block})" if block else extent
                 )
         return " * ".join(counts) or "1"
-
-
-def article(word: str) -> str:
-    """The article that a word takes."""
-    return "an" if word[0] in "aeiou" else "a"
 
 
 def quoted(text: str) -> str:

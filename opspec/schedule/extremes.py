@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from opspec.ir.integers import index
-from opspec.ir.values import Monoid, Read
+from opspec.ir.values import Literal, Monoid, Read
+from opspec.schedule.exact import identity
 from opspec.schedule.graph import Fold, Graph, Node
 from opspec.schedule.rewrites import spelled_out
 
@@ -27,9 +28,10 @@ def pair_extremes(graph: Graph) -> Graph:
             value = next((f for f in folds if _same(graph, f, node)), None)
             if value is None:
                 monoid = EXTREME[node.monoid]
-                value = replace(
-                    node, name=f"{node.name}.{monoid}", monoid=monoid, empty=None, dtype=node.body.dtype
-                )
+                dtype = node.body.dtype
+                # over nothing the place has its own value, and the extreme needs none
+                empty = None if node.empty is None else Literal(value=identity(monoid, dtype), dtype=dtype)
+                value = replace(node, name=f"{node.name}.{monoid}", monoid=monoid, empty=empty, dtype=dtype)
                 nodes.append(value)
                 folds.append(value)
             read = Read(
@@ -39,11 +41,6 @@ def pair_extremes(graph: Graph) -> Graph:
             continue
         nodes.append(node)
     return replace(graph, nodes=_ordered(replace(graph, nodes=tuple(nodes))))
-
-
-def is_helper(node: Fold) -> bool:
-    """Whether a fold stands only for the extreme of an arg-reduction, and the spec does not write it."""
-    return getattr(node.define.value, "monoid", None) in EXTREME and node.monoid not in EXTREME
 
 
 def _same(graph: Graph, extreme: Fold, place: Fold) -> bool:
