@@ -132,7 +132,9 @@ def _sensitivity(at: Evaluator, x: Argument, _: Argument, span: Span) -> Quantit
         moves.append((abs(float(known)) if known.is_number else 0.0, Move(dim, value, note)))
         notes += more
     if moments:
-        notes.append("dims move while sums over lengths that are data stay as they are, and the other way round")
+        notes.append(
+            "dims move while sums over lengths that are data stay as they are, and the other way round"
+        )
     if open_:
         notes.append("give a workload with `--at`, or dims with `--set`, to see which moves it most")
     else:
