@@ -18,11 +18,12 @@ from opspec.schedule.graph import Graph
 from opspec.schedule.plan import Variant
 from opspec.schedule.resources import Limits, epilogue_registers, offered_tiles, side_by_side
 from opspec.schedule.roles import fast_axes
-from opspec.schedule.tile import Loop, statements
+from opspec.schedule.tile import Combine, Fetch, Loop, statements
 
 PER_THREAD = 16
 ACROSS = 1024  # elements of a chunk that is scanned along an axis other than that of memory
 NARROW = 32  # and its elements along memory
+BESIDE_LANES = 4  # elements of held blocks beside a lane; more of them stream instead
 ACCUMULATOR = 16384  # elements of a product's accumulator, beside which its epilogue fits
 
 
@@ -121,7 +122,9 @@ def _plain_choice(
     if held:
         test = f"{' * '.join(done)} <= {min(sizes.resident, 4 * ACROSS) if across else sizes.resident}"
     if roles.laned is not None:
-        return _laned_choice(variant, text, extent, lines, test, sizes)
+        if held:
+            test = f"{' * '.join(done)} <= {BESIDE_LANES}"
+        return _laned_choice(variant, text, extent, lines, done, test, sizes)
     for axis in roles.stream:
         if axis in text.blocks:
             block = text.blocks[axis]
@@ -177,21 +180,25 @@ def _laned_choice(
     text: KernelText,
     extent: Mapping[str, str],
     lines: list[str],
+    held: list[str],
     test: str | None,
     sizes: Sizes,
 ) -> Choice:
     """A stream in steps and lanes: 16 bytes a lane, and as many steps as keep a thread's loads in flight.
 
-    Several sweeps want more warps a program and so fewer programs at once: their rows then stay in L2.
+    Blocks ``held`` beside it take their part of what a thread carries. Several sweeps want more warps a program and so fewer programs at once: their rows then stay in L2.
     """
     axis = variant.roles.laned or ""
     lanes, steps = text.blocks[axis], text.blocks[f"{axis}.step"]
     sweeps = max(s.sweeps for s in statements(variant.program.body) if isinstance(s, Loop))
     wide = min(8 if sweeps > 1 else 4, max(sizes.chunk // 32, 1))
-    lines.append(
-        f"{lanes} = launch.power_of_2({extent[axis]}, 1, {min(32 * wide, sizes.chunk)} * (16 // width))"
-    )
-    lines.append(f"{steps} = {min(8, max(sizes.chunk // 8, 1))}")
+    most = f"{min(32 * wide, sizes.chunk)} * (16 // width)"
+    deep = min(8 // _folded_beside(variant), max(sizes.chunk // 8, 1))
+    part = ", ".join(held)
+    if held:
+        most = f"min({most}, launch.share({deep} * {most}, {part}))"
+    lines.append(f"{lanes} = launch.power_of_2({extent[axis]}, 1, {most})")
+    lines.append(f"{steps} = {f'launch.share({deep}, {part})' if held else deep}")
     return Choice(
         kernel=text.name,
         test=test,
@@ -200,6 +207,17 @@ def _laned_choice(
         warps=f"launch.warps({lanes}, 16 // width, {wide})",
         stages="1",
     )
+
+
+def _folded_beside(variant: Variant) -> int:
+    """How many tensors one loop reads side by side in what it folds: 1, 2, 4 or 8."""
+    loops = [s for s in statements(variant.program.body) if isinstance(s, Loop)]
+    counts = [
+        sum(isinstance(s, Fetch) and len(s.var.axes) > 1 for s in loop.body)
+        for loop in loops
+        if any(isinstance(s, Combine) for s in loop.body)
+    ]
+    return int(1 << min(max([1, *counts]).bit_length() - 1, 3))
 
 
 def _product_choice(

@@ -1,6 +1,6 @@
 """A process that compiles the kernels of specs for a GPU that isn't there; one JSON line a request.
 
-A request has ``text``, ``extents`` (each gives all dims one extent, or maps dims to theirs), ``target`` and
+A request has ``text``, ``op`` (all of them otherwise), ``extents`` (each gives all dims one extent, or maps dims to theirs), ``target`` and
 ``wide`` (offsets of 64 bits). The answer lists what was compiled, with registers, spills and shared memory
 where asked, or ``broken``. With ``binaries`` (dims by name, many times) it says instead how many binaries
 calls of the first op on contiguous inputs of those shapes need.
@@ -74,6 +74,8 @@ def _compile(request: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
     for (name, _), launches in package.launches.items():
         op = module.op(name)
         assert op is not None
+        if request.get("op", name) != name:
+            continue
         names = identifiers(op)
         for dtypes in list(verify.assignments(op))[: request.get("dtypes", 1)]:
             for extents in request["extents"]:

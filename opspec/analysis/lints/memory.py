@@ -13,7 +13,7 @@ from opspec.ir.program import Boundary, Module, Op, Workload
 if TYPE_CHECKING:
     from opspec.source import Span
 
-_LARGE = 4  # times the largest tensor of the op
+_LARGE = 8  # times the largest tensor of the op
 _UNITS = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("B", 1))
 
 
@@ -29,7 +29,7 @@ class Crossing:
 
 
 def large_crossings(op: Op, boundary: Boundary, workload: Workload) -> list[Crossing]:
-    """The crossing values at least four times as large as any tensor of the op; none where lengths are data."""
+    """The crossing values at least eight times as large as any tensor of the op; none where lengths are data."""
     from opspec.analysis.costs import cost
     from opspec.analysis.export import workload_dtypes
     from opspec.analysis.forms import evaluate

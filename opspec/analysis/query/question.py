@@ -16,7 +16,7 @@ from opspec.analysis.machine import Machine, machine_of
 from opspec.analysis.query.context import Context, refuse, unknown, with_settings, written
 from opspec.analysis.query.distribution import mean_of
 from opspec.analysis.query.evaluate import Evaluator
-from opspec.analysis.query.parse import Asked, parse
+from opspec.analysis.query.parse import Asked, At, Call, Close, Name, On, Operation, Tends, parse
 from opspec.ir.dtypes import DTYPES, DType, choices
 from opspec.ir.program import Module, Op, Workload
 from opspec.source import Span
@@ -75,7 +75,8 @@ def prepare(
     asked = parse(text, within=within)
     chosen = _workload(module, op, workload)
     settings = settings or {}
-    fixed, notes = _dtypes(op, chosen, dtypes or {}, numeric=bool(chosen or settings))
+    numeric = bool(chosen or settings) or _of_a_machine(asked)
+    fixed, notes = _dtypes(op, chosen, dtypes or {}, numeric=numeric)
     costs = cost(op, fixed)
     if boundary not in costs.boundaries:
         raise unknown(boundary, [b for b in costs.boundaries if b], written("boundary", boundary), "boundary")
@@ -89,6 +90,21 @@ def prepare(
     )
     _check_settings(settings, context)
     return Question(asked=asked, context=context, cases=_cases(chosen, costs), settings=settings, notes=notes)
+
+
+def _of_a_machine(asked: Asked | Tends) -> bool:
+    """Whether the answer depends on a machine's peak, and so on the type of the operands."""
+    match asked:
+        case Name(text=text):
+            return text in ("time", "bound", "attainable", "ridge", "peak")
+        case Operation(operands=parts) | Call(arguments=parts):
+            return any(map(_of_a_machine, parts))
+        case Close(a=a, b=b):
+            return _of_a_machine(a) or _of_a_machine(b)
+        case On(x=x) | At(x=x):
+            return _of_a_machine(x)
+        case _:
+            return False
 
 
 def _workload(module: Module, op: Op, workload: str | Workload | None) -> Workload | None:
