@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from opspec.emit.configure import Choice
-from opspec.emit.host import dtype_text, host_int, tuple_text
+from opspec.emit.host import dtype_text, host_int, stored_extents, tuple_text
 from opspec.emit.names import escape
 from opspec.emit.triton import KernelText, identifiers, pointer, stride
 from opspec.ir.dtypes import DTypeParam, choices
@@ -179,7 +179,8 @@ class _Launcher:
         )  # fmt: skip
 
     def _shape(self, tensor: Tensor) -> str:
-        return tuple_text([host_int(e, self.names) for e in tensor.extents]) if tensor.extents else "()"
+        stored = [host_int(e, self.names) for e in stored_extents(tensor)]
+        return tuple_text(stored) if stored else "()"
 
     def _checks(self, inputs: list[Tensor]) -> None:
         """Dtypes, shapes, devices and what the op requires of its dims."""
@@ -279,7 +280,7 @@ class _Launcher:
         for tensor in inputs:
             name = self.names[tensor.name]
             targets = []
-            for e in tensor.extents:
+            for e in stored_extents(tensor):
                 dim = e.atom.name if isinstance(e.atom, Dim) else None
                 fresh = dim is not None and dim not in self.bound
                 targets.append(self.names[dim] if fresh and dim is not None else "_")
@@ -292,7 +293,7 @@ class _Launcher:
                 names = f"({targets[0]},)" if len(targets) == 1 else ", ".join(targets)
                 self.lines.append(f"{names} = {rank}")
         for tensor in inputs:
-            for position, e in enumerate(tensor.extents):
+            for position, e in enumerate(stored_extents(tensor)):
                 self._solve(tensor, position, e)
 
     def _solve(self, tensor: Tensor, position: int, extent: Int) -> None:
@@ -325,10 +326,8 @@ class _Launcher:
                 f'{self.names[tensor.dtype.name]} = launch.dtype_of("{tensor.name}", {name}, {allowed})'
             )
             self.typed.add(tensor.dtype.name)
-        shape = tuple_text([host_int(e, self.names) for e in tensor.extents]) if tensor.extents else "()"
-        self.lines.append(
-            f'launch.check("{tensor.name}", {name}, {shape}, {dtype_text(tensor.dtype, self.names)}, device)'
-        )
+        dtype = dtype_text(tensor.dtype, self.names)
+        self.lines.append(f'launch.check("{tensor.name}", {name}, {self._shape(tensor)}, {dtype}, device)')
 
     def _workspace(self) -> None:
         seen: set[str] = set()

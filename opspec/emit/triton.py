@@ -12,7 +12,7 @@ from typing import assert_never
 from opspec.emit.expressions import ATOM, TL, Expressions, literal, wrap
 from opspec.emit.names import escape
 from opspec.emit.running import loop_range, print_locate, print_scan
-from opspec.ir.dtypes import F8E5M2, F32, DType, DTypeParam, Storage, compute_dtype
+from opspec.ir.dtypes import F8E5M2, F32, I4, DType, DTypeParam, Storage, compute_dtype
 from opspec.ir.integers import Int
 from opspec.ir.program import Op, Tensor
 from opspec.ir.values import Extent, Literal, Monoid, Read, Value
@@ -351,6 +351,8 @@ class _Printer:
         plain = None if s.other is None else number(s.other)
         # a load gives its default in the storage type: one that would be rounded there is put in afterwards
         general = s.other is not None and (plain is None or not holds(tensor.dtype, plain))
+        packed = tensor.dtype == I4
+        general = general or (packed and plain not in (None, 0))
         if s.masks:
             args.append(f"mask={self.mask(s.masks, s.var.axes)}")
             if s.other is not None:
@@ -361,9 +363,11 @@ class _Printer:
         if policy:
             args.append(f'eviction_policy="{policy}"')
         text = f"tl.load({', '.join(args)})"
+        if packed:
+            text = self.x.call("nibble", text, self.x.integer(s.at[-1], s.var.axes)[0])[0]
         if s.raw and not general:
             self.raw[s.var.name] = tensor.dtype
-        elif (widened := compute_dtype(tensor.dtype)) != tensor.dtype:
+        elif (widened := compute_dtype(tensor.dtype)) != tensor.dtype and not packed:
             text += f".to({TL[widened.name]})"
         if general and s.other is not None:
             text = (
@@ -416,7 +420,10 @@ class _Printer:
         for position, i in enumerate(at):
             if i.constant == 0:
                 continue
-            text += f" + {wrap(self.x.integer(i, axes), 5)} * {stride(tensor, position)}"
+            place = self.x.integer(i, axes)
+            if tensor.dtype == I4 and position == len(at) - 1:
+                place = f"({wrap(place, 5)} // 2)", ATOM
+            text += f" + {wrap(place, 5)} * {stride(tensor, position)}"
         return text
 
     def tensor(self, name: str) -> Tensor:

@@ -226,6 +226,13 @@ def grouped(pid, rows, columns, GROUP: tl.constexpr):
 
 
 @triton.jit
+def nibble(code, at):
+    """The signed 4-bit integer at an index of an axis whose bytes hold two each, the low nibble first."""
+    shift = 28 - 4 * (at % 2).to(tl.int32)
+    return (code.to(tl.int32) << shift) >> 28
+
+
+@triton.jit
 def clamp_to(x, low, high):
     """Clamp to ``[low, high]``; NaN stays NaN."""
     return minimum(maximum(x, low), high)

@@ -20,6 +20,7 @@ DTYPES = {
     "f8e4m3": torch.float8_e4m3fn,
     "f8e5m2": torch.float8_e5m2,
     "i8": torch.int8,
+    "i4": torch.uint8,  # two a byte along the last axis, the low nibble first
     "i32": torch.int32,
     "i64": torch.int64,
     "bool": torch.bool,
@@ -60,7 +61,7 @@ def check(
     """Require shape, dtype and device of a tensor."""
     if tuple(tensor.shape) != shape:
         raise LaunchError(f"`{name}` has shape {tuple(tensor.shape)}, expected {shape}")
-    if tensor.dtype != dtype:
+    if tensor.dtype != dtype and not (dtype == torch.uint8 and tensor.dtype == torch.int8):
         raise LaunchError(f"`{name}` is {tensor.dtype}, expected {dtype}")
     if tensor.device != device:
         raise LaunchError(f"`{name}` is on {tensor.device}, expected {device}")
