@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from opspec.emit.host import host_int
 from opspec.emit.triton import KernelText
 from opspec.ir.dtypes import choices
+from opspec.schedule.directions import prefixes
 from opspec.schedule.graph import Graph
 from opspec.schedule.plan import Variant
 from opspec.schedule.resources import Limits, epilogue_registers, offered_tiles, side_by_side
@@ -20,6 +21,8 @@ from opspec.schedule.roles import fast_axes
 from opspec.schedule.tile import Combine, Fetch, Loop, statements
 
 PER_THREAD = 16
+ACROSS = 1024  # elements of a chunk that is scanned along an axis other than that of memory
+NARROW = 32  # and its elements along memory
 BESIDE_LANES = 4  # elements of held blocks beside a lane; more of them stream instead
 ACCUMULATOR = 16384  # elements of a product's accumulator, beside which its epilogue fits
 
@@ -96,16 +99,20 @@ def _plain_choice(
     held = bool(done) and not last
     inner = bool(roles.tile or roles.stream)
     budget = sizes.chunk if roles.stream else sizes.together if inner else sizes.pointwise
+    across = any(p.along not in fast_axes(graph) for p in prefixes(graph))
+    if across:  # a scan across memory goes from warp to warp: short and narrow chunks in few warps
+        budget = min(budget, ACROSS)
     fast = [a for a in fast_axes(graph) if a in roles.grid and a in text.blocks]
     for axis in fast:
         block = text.blocks[axis]
         cap = "64" if len(fast) == 2 else "128" if roles.stream else "1024"
         if roles.tile and len(fast) == 1 and not roles.stream:
-            cap = f"max(128, launch.share({', '.join([str(budget), *done])}))"
+            cap = f"max({NARROW if across else 128}, launch.share({', '.join([str(budget), *done])}))"
         if roles.stream and len(fast) == 1:
             # few columns a program where there are few columns, but whole sectors of memory
             beside = " * ".join(extent[a] for a in roles.grid if a != axis)
             count = f", {beside}" if beside else ""
+            cap = str(NARROW) if across else cap
             lines.append(f"{block} = max(launch.rows({extent[axis]}, {cap}{count}), 8)")
         elif not inner:
             lines.append(f"{block} = {_bucket(variant, text, axis, extent, cases, sizes, int(cap))}")
@@ -113,7 +120,7 @@ def _plain_choice(
             lines.append(f"{block} = launch.power_of_2({extent[axis]}, 1, {cap})")
         done.append(block)
     if held:
-        test = f"{' * '.join(done)} <= {sizes.resident}"
+        test = f"{' * '.join(done)} <= {min(sizes.resident, 4 * ACROSS) if across else sizes.resident}"
     if roles.laned is not None:
         if held:
             test = f"{' * '.join(done)} <= {BESIDE_LANES}"

@@ -11,6 +11,7 @@ from typing import assert_never
 
 from opspec.emit.expressions import ATOM, TL, Expressions, literal, wrap
 from opspec.emit.names import escape
+from opspec.emit.running import loop_range, print_locate, print_scan
 from opspec.ir.dtypes import F8E5M2, F32, DType, DTypeParam, Storage, compute_dtype
 from opspec.ir.integers import Int
 from opspec.ir.program import Op, Tensor
@@ -23,10 +24,12 @@ from opspec.schedule.tile import (
     Combine,
     Fetch,
     Let,
+    Locate,
     Loop,
     Multiply,
     Operand,
     Remark,
+    Scan,
     Statement,
     TileProgram,
     Write,
@@ -236,6 +239,10 @@ class _Printer:
                 if isinstance(value, Literal) and isinstance(value.value, float) and not var.axes:
                     text = f"tl.full((), {text}, tl.float32)"
                 self.put(f"{var.name} = {text}")
+            case Begin(var=var, nowhere=nowhere) if nowhere is not None:
+                self.put(
+                    f"{var.name} = tl.full({self.shape(var.axes)}, {self.x.exact(nowhere, ())[0]}, INDEX)"
+                )
             case Begin(var=var, monoid=monoid):
                 self.put(f"{var.name} = {self.identity(monoid, var.axes, var.dtype)}")
             case Collapse():
@@ -243,6 +250,10 @@ class _Printer:
             case Combine(var=var, monoid=monoid, value=value, masks=masks):
                 right = self.masked(value, masks, var.axes, monoid)
                 self.put(f"{var.name} = {self.join(monoid, (var.name, ATOM), right)}")
+            case Locate():
+                print_locate(self, s)
+            case Scan():
+                print_scan(self, s)
             case Multiply():
                 self.multiply(s)
             case Write():
@@ -252,9 +263,17 @@ class _Printer:
             case _:
                 assert_never(s)
 
+    def shape(self, axes: tuple[str, ...]) -> str:
+        """The shape of a block variable."""
+        text = "".join(f"{self.blocks[a]}, " for a in axes)
+        return f"({text.rstrip(' ') if len(axes) == 1 else text.rstrip(', ')})"
+
+    def neutral(self, monoid: Monoid, dtype: DType) -> str:
+        """The identity of a monoid as one number."""
+        return identity_of(monoid, dtype)
+
     def identity(self, monoid: Monoid, axes: tuple[str, ...], dtype: DType) -> str:
-        shape = "".join(f"{self.blocks[a]}, " for a in axes)
-        shape = f"({shape.rstrip(' ') if len(axes) == 1 else shape.rstrip(', ')})"
+        shape = self.shape(axes)
         kind = TL[dtype.name]
         if dtype is F32 and monoid == "sum" and axes:
             return f"tl.zeros({shape}, {kind})"
@@ -291,17 +310,18 @@ class _Printer:
         if not s.over:
             self.put(f"{s.var.name} = {text}")
             return
-        function = REDUCE[s.monoid]
+        self.put(f"{s.var.name} = {self.reduced(text, s.monoid, s.axes, s.over)}")
+
+    def reduced(self, text: str, monoid: Monoid, axes: tuple[str, ...], over: tuple[str, ...]) -> str:
+        """A text of dimensions ``axes``, reduced over some of them."""
+        function = REDUCE[monoid]
         if function.startswith("reduce_"):
             self.x.used.add(function)
-        if len(s.over) == len(s.axes) and function == "tl.sum":
-            self.put(f"{s.var.name} = tl.sum({text})")
-            return
-        axes = list(s.axes)
-        for axis in sorted(s.over, key=s.axes.index, reverse=True):
+        if len(over) == len(axes) and function == "tl.sum":
+            return f"tl.sum({text})"
+        for axis in sorted(over, key=axes.index, reverse=True):
             text = f"{function}({text}, axis={axes.index(axis)})"
-            axes.remove(axis)
-        self.put(f"{s.var.name} = {text}")
+        return text
 
     def multiply(self, s: Multiply) -> None:
         a, b = self.operand(s.a), self.operand(s.b)
@@ -413,19 +433,18 @@ class _Printer:
         dims = self.x.dims[s.axis]
         if len(dims) == 2:
             steps, lanes = (self.blocks[d] for d in dims)
+            assert not s.reverse
             self.put(f"for {axis}_start in range({start}, {stop}, {steps} * {lanes}):")
             self.level += 1
             self.put(f"{axis} = {axis}_start + tl.arange(0, {steps})[:, None] * {lanes}")
             self.put(f"{axis} = ({axis} + tl.arange(0, {lanes})[None, :]).to(INDEX)")
         elif dims:
             block = self.blocks[s.axis]
-            self.put(f"for {axis}_start in range({start}, {stop}, {block}):")
+            self.put(f"for {axis}_start in {loop_range(s, start, stop, block)}:")
             self.level += 1
             self.put(f"{axis} = ({axis}_start + tl.arange(0, {block})).to(INDEX)")
         else:
-            self.put(
-                f"for {axis} in range({stop}):" if start == "0" else f"for {axis} in range({start}, {stop}):"
-            )
+            self.put(f"for {axis} in {loop_range(s, start, stop, None)}:")
             self.level += 1
         self.scopes.append({})
         outer, self.sweep = self.sweep, (s.axis, s.sweep, s.sweeps)

@@ -9,16 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
-from opspec.ir.values import Read, Reduce, Scan, Value, walk
+from opspec.ir.values import Read, Reduce, Value, walk
+from opspec.ir.values import Scan as ScanValue
 from opspec.schedule.tile import (
     Begin,
     Collapse,
     Combine,
     Fetch,
     Let,
+    Locate,
     Loop,
     Multiply,
     Remark,
+    Scan,
     Statement,
     TileProgram,
     Var,
@@ -43,7 +46,7 @@ def _block(body: tuple[Statement, ...], known: set[str], declared: dict[str, Var
             for part in walk(value):
                 if isinstance(part, Read) and part.name not in known:
                     raise IllegalTile(f"`{part.name}` is read before it is assigned")
-                if isinstance(part, Reduce | Scan):
+                if isinstance(part, Reduce | ScanValue):
                     raise IllegalTile("a reduction inside a block value")
         match s:
             case Loop(body=inner):
@@ -52,7 +55,13 @@ def _block(body: tuple[Statement, ...], known: set[str], declared: dict[str, Var
                 pass
             case Combine(var=var) | Multiply(var=var, accumulate=True) if var.name not in known:
                 raise IllegalTile(f"`{var.name}` is accumulated before it begins")
-            case Collapse(var=var, axes=axes, over=over):
+            case Scan(carry=Var(name=carry)) if carry not in known:
+                raise IllegalTile(f"`{carry}` is carried before it begins")
+            case Scan(var=var, axes=axes, along=along):
+                if var.axes != axes or (along is not None and along not in axes):
+                    raise IllegalTile(f"`{var.name}` has dimensions {var.axes}, not {axes}")
+                known.add(_assigned(var, declared, dims))
+            case Collapse(var=var, axes=axes, over=over) | Locate(var=var, axes=axes, over=over):
                 if tuple(a for a in axes if a not in over) != var.axes:
                     raise IllegalTile(
                         f"`{var.name}` has dimensions {var.axes}, not those of {axes} without {over}"
@@ -86,6 +95,13 @@ def _values(s: Statement) -> Iterator[Value]:
             | Write(value=value, masks=masks)
         ):
             yield value
+            yield from masks
+        case Locate(value=value, extreme=extreme, at=at, masks=masks):
+            yield from (value, extreme, at, *masks)
+        case Scan(value=value, decay=decay, masks=masks):
+            yield value
+            if decay is not None:
+                yield decay
             yield from masks
         case Multiply(a=a, b=b):
             for operand in (a, b):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from opspec.ir.integers import Int
 from opspec.ir.program import Boundary, Kernel, Op
 from opspec.schedule.block import Block, build_block
+from opspec.schedule.extremes import pair_extremes
 from opspec.schedule.graph import Graph, build_graph
 from opspec.schedule.legal import check_tile
 from opspec.schedule.names import Names
@@ -60,7 +61,7 @@ def schedule_kernel(
             f"kernel `{kernel.name}` writes nothing: {names} is neither a result nor used by another kernel"
         )
         raise unfusable(message, kernel.span, help="drop the block, or use what it computes")
-    graph, pulled = pull_factors(graph)
+    graph, pulled = pull_factors(pair_extremes(graph))
     rewrites = (*selected, *shared, *pulled)
     variants = []
     for roles in assign_roles(graph, typical):

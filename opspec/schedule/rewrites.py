@@ -20,7 +20,7 @@ from opspec.ir.facts import facts_of
 from opspec.ir.integers import index
 from opspec.ir.values import Binary, Literal, Read, Select, Unary, Value, map_values, walk
 from opspec.schedule.domain import nonempty
-from opspec.schedule.graph import Fold, Graph, Load, Node, Point, Store
+from opspec.schedule.graph import Fold, Graph, Load, Node, Point, Prefix, Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +52,10 @@ def share_equal(graph: Graph) -> tuple[Graph, tuple[Applied, ...]]:
             case Point(value=value, axes=axes):
                 key = ("point", value, axes)
             case Fold(monoid=monoid, over=over, body=body, constraints=constraints, using=using, empty=empty):
-                body = _spelled_out(body, {n.name: n for n in nodes})
+                body = spelled_out(body, {n.name: n for n in nodes})
                 key = (monoid, frozenset(over), body, frozenset(constraints), using, empty)
+            case Prefix():
+                key = replace(new, name="", define=graph.block.body[0])
         if key is not None and key in seen:
             same[node.name] = seen[key]
             if isinstance(node, Fold):
@@ -69,7 +71,7 @@ def share_equal(graph: Graph) -> tuple[Graph, tuple[Applied, ...]]:
     return replace(graph, nodes=tuple(nodes), data=data), tuple(applied)
 
 
-def _spelled_out(value: Value, nodes: dict[str, Node]) -> Value:
+def spelled_out(value: Value, nodes: dict[str, Node]) -> Value:
     """A value that merely reads a point, as what that point computes."""
     while isinstance(value, Read) and isinstance(node := nodes.get(value.name), Point):
         value = node.value
@@ -83,8 +85,15 @@ def _renamed(node: Node, rename: Callable[[Value], Value]) -> Node:
             return replace(node, guard=tuple(map(rename, guard)), otherwise=other)
         case Point(value=value) | Store(value=value):
             return replace(node, value=rename(value))
-        case Fold(body=body, empty=empty):
-            return replace(node, body=rename(body), empty=None if empty is None else rename(empty))
+        case Fold(body=body, empty=empty, extreme=extreme):
+            return replace(
+                node,
+                body=rename(body),
+                empty=None if empty is None else rename(empty),
+                extreme=None if extreme is None else rename(extreme),
+            )
+        case Prefix(body=body, decay=decay):
+            return replace(node, body=rename(body), decay=None if decay is None else rename(decay))
 
 
 Factor = tuple[Value, bool]  # (value, divides)

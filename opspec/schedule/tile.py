@@ -82,10 +82,11 @@ class Collapse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begin:
-    """``var`` = the identity of ``monoid``."""
+    """``var`` = the identity of ``monoid``; of an arg-reduction ``nowhere``, which is no index."""
 
     var: Var
     monoid: Monoid
+    nowhere: Int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +96,43 @@ class Combine:
     var: Var
     monoid: Monoid
     value: Value
+    masks: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Locate:
+    """``var`` = the least ``at`` over the dimensions ``over`` where ``value`` is ``extreme`` (NaN is
+    NaN), ``nowhere`` if it is so at none."""
+
+    var: Var
+    value: Value
+    extreme: Value
+    at: Value
+    nowhere: Int
+    axes: tuple[str, ...]
+    over: tuple[str, ...]
+    masks: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scan:
+    """``var`` = ``value`` combined along the dimension ``along`` up to each point.
+
+    ``along`` None: a loop goes along the axis one point at a time. ``carry``: what came before this
+    step of a stream, moved on here. Masked points give the identity. ``exclusive``, ``reverse`` and
+    ``decay`` as in a prefix of the graph; ``axis`` is the one that it goes along.
+    """
+
+    var: Var
+    monoid: Monoid
+    value: Value
+    axes: tuple[str, ...]
+    axis: str
+    along: str | None
+    reverse: bool = False
+    exclusive: bool = False
+    decay: Value | None = None
+    carry: Var | None = None
     masks: tuple[Value, ...] = ()
 
 
@@ -132,7 +170,8 @@ class Write:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loop:
-    """A sequential walk over a stream axis in chunks, from ``start`` to ``stop``."""
+    """A sequential walk over a stream axis in chunks, from ``start`` to ``stop``; the last chunk first
+    where it is ``reverse``."""
 
     axis: str
     start: Value
@@ -140,6 +179,7 @@ class Loop:
     body: tuple[Statement, ...]
     sweep: int
     sweeps: int
+    reverse: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +189,7 @@ class Remark:
     text: str
 
 
-Statement = Fetch | Let | Collapse | Begin | Combine | Multiply | Write | Loop | Remark
+Statement = Fetch | Let | Collapse | Begin | Combine | Locate | Scan | Multiply | Write | Loop | Remark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -171,8 +171,8 @@ def test_traffic_counts_second_sweeps(opspec):
 
 def test_traffic_of_what_has_no_kernel(opspec):
     assert "OP724" in opspec("query", LATENT, "traffic", "--boundary", "three").err
-    scan = str(ROOT / "tests/frontend/accepted/rows.op:cumulative")
-    assert "OP642" in opspec("query", scan, "traffic").err
+    packed = str(ROOT / "tests/frontend/accepted/rows.op:pack")
+    assert "OP642" in opspec("query", packed, "traffic").err
 
 
 DECODE = str(ROOT / "tests/analysis/specs/decode.op:decode")
