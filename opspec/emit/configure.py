@@ -21,7 +21,7 @@ from opspec.schedule.roles import fast_axes
 from opspec.schedule.tile import Combine, Fetch, Loop, statements
 
 PER_THREAD = 16
-ACROSS = 1024  # elements of a chunk that is scanned along an axis other than that of memory
+ACROSS = 4096  # elements of a chunk that is scanned along an axis other than that of memory
 NARROW = 32  # and its elements along memory
 BESIDE_LANES = 4  # elements of held blocks beside a lane; more of them stream instead
 ACCUMULATOR = 16384  # elements of a product's accumulator, beside which its epilogue fits
@@ -120,7 +120,7 @@ def _plain_choice(
             lines.append(f"{block} = launch.power_of_2({extent[axis]}, 1, {cap})")
         done.append(block)
     if held:
-        test = f"{' * '.join(done)} <= {min(sizes.resident, 4 * ACROSS) if across else sizes.resident}"
+        test = f"{' * '.join(done)} <= {min(sizes.resident, ACROSS) if across else sizes.resident}"
     if roles.laned is not None:
         if held:
             test = f"{' * '.join(done)} <= {BESIDE_LANES}"
