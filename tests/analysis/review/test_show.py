@@ -199,7 +199,11 @@ def test_machines_with_the_same_fate_share_a_line():
     )
     text = to_markdown(review(op(flips=flips, crossings=crossings)))
     assert "bound of `f` at `w`: memory → tensor on `a`, `b`" in text
-    assert "| `w` | `T` | `a`, `b` | never compute-bound | compute-bound from 9 |" in text
+    assert (
+        "| on | `w` along `T` |\n| --- | --- |\n| `a` | never compute-bound → compute-bound from 9 |" in text
+    )
+    moved = replace(crossings[0], before="compute-bound from 212")
+    assert "| `a` | compute-bound from 212 → 9 |" in to_markdown(review(op(crossings=(moved,))))
     assert "bound at w: memory → tensor on a, b" in to_text(review(op(flips=flips)))
 
 
