@@ -66,6 +66,24 @@ def test_another_machine(run):
 
 
 @pytest.mark.parametrize(
+    ("op", "words"),
+    [
+        ("softmax", "measures `softmax`, which no stage runs"),
+        ("decode_attention", "would not be used"),
+        ("", "lacks `op`"),
+    ],
+)
+def test_a_result_that_no_stage_takes_is_refused(run, tmp_path, op, words):
+    text = Path(DECODE).read_text(encoding="utf-8").partition("variant")[0]
+    (tmp_path / "step.op").write_text(text, encoding="utf-8")
+    (tmp_path / "result.json").write_text(json.dumps({"schema": "opspec.bench/1", "op": op}))
+    status, out, err = run("pipeline", str(tmp_path / "step.op"), "--results", str(tmp_path / "result.json"))
+    assert (status, out) == (2, "")
+    assert "OP743" in err
+    assert words in err
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         ((f"{DECODE}:decode_stp",), "did you mean `decode_step`?"),
