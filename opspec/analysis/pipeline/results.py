@@ -10,6 +10,7 @@ from typing import Any
 
 from opspec.analysis.pipeline.codes import BAD_RESULT, refuse
 from opspec.diagnostics import Failure
+from opspec.ir.composition import Pipeline, Variant
 from opspec.ir.program import Module
 from opspec.source import Source, Span
 
@@ -130,7 +131,8 @@ def check_wanted(module: Module, op: str, path: str) -> None:
     Raises: Failure if no stage runs the op, or all that do state their times.
     """
     span = Span(Source("<results>", path), 0, len(path))
-    stages = [s for p in (*module.pipelines, *module.variants) for s in p.stages if s.op]
+    owners: list[Pipeline | Variant] = [*module.pipelines, *module.variants]
+    stages = [s for p in owners for s in p.stages if s.op]
     mine = [s for s in stages if s.op == op]
     if not op:
         raise refuse(BAD_RESULT, f"`{path}` lacks `op`", span)

@@ -11,6 +11,11 @@ SPECS = Path(__file__).parents[3] / "specs"
 DECODE = str(SPECS / "attention" / "decode.op")
 BLOCK = str(SPECS / "world_model" / "latent_block.op")
 
+STATED = """op scale[M](x: f32[M]) -> y: f32[M] { kernel k { y[m] = 2 * x[m] } }
+workload w for scale { M = 1000 }
+pipeline p { stage a = scale @ w takes 1 ms }
+"""
+
 
 @pytest.fixture
 def run(capsys):
@@ -69,13 +74,12 @@ def test_another_machine(run):
     ("op", "words"),
     [
         ("softmax", "measures `softmax`, which no stage runs"),
-        ("decode_attention", "would not be used"),
+        ("scale", "would not be used"),
         ("", "lacks `op`"),
     ],
 )
 def test_a_result_that_no_stage_takes_is_refused(run, tmp_path, op, words):
-    text = Path(DECODE).read_text(encoding="utf-8").partition("variant")[0]
-    (tmp_path / "step.op").write_text(text, encoding="utf-8")
+    (tmp_path / "step.op").write_text(STATED)
     (tmp_path / "result.json").write_text(json.dumps({"schema": "opspec.bench/1", "op": op}))
     status, out, err = run("pipeline", str(tmp_path / "step.op"), "--results", str(tmp_path / "result.json"))
     assert (status, out) == (2, "")
