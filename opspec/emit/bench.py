@@ -12,6 +12,7 @@ from opspec.emit.host import host_int, tuple_text
 from opspec.emit.launcher import python_number
 from opspec.emit.layout import fold
 from opspec.emit.names import escape
+from opspec.emit.segment_formula import segment_total
 from opspec.ir.dtypes import Storage, choices, compute_dtype
 from opspec.ir.integers import Datum, Int
 from opspec.ir.program import Module, Op, Tensor
@@ -121,6 +122,9 @@ def _kind(op: Op, tensor: Tensor, dims: dict[str, str]) -> str:
         return ', kind="bool"'
     if kind == "float":
         return ""
+    total = segment_total(op, tensor.name)
+    if total is not None:
+        return f', kind="offsets", below=lambda d: {host_int(total, dims)}'
     target = _indexed_extent(op, tensor.name)
     if target is not None:
         distinct = any(a.kind == "distinct" and a.tensor == tensor.name for a in op.assumes)

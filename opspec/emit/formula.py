@@ -12,7 +12,9 @@ import re
 
 from opspec.emit.host import host_int, tuple_text
 from opspec.emit.names import escape
+from opspec.emit.segment_formula import join_segments, split_segments
 from opspec.emit.torch_expressions import LETTERS, TORCH, NoFormula, TorchExpressions
+from opspec.frontend.segments import segment_of
 from opspec.ir.dtypes import F32, DTypeParam, Storage, choices, compute_dtype
 from opspec.ir.integers import Int
 from opspec.ir.program import Define, Op, Tensor
@@ -32,6 +34,11 @@ from opspec.ir.values import (
 
 def formula(op: Op) -> tuple[str, ...]:
     """Lines of the body of ``reference``; raises ``NoFormula``."""
+    split = split_segments(op)
+    if split is not None:
+        return join_segments(split, _Formula(split.op).lines())
+    if any(segment_of(d) for d in op.defines):
+        raise NoFormula("segments of several kinds")
     return _Formula(op).lines()
 
 

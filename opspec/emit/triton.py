@@ -438,6 +438,8 @@ class _Printer:
         if s.sweeps > 1:
             self.put(f"# sweep {s.sweep} of {s.sweeps} over {s.axis}")
         dims = self.x.dims[s.axis]
+        if s.segments is not None:
+            start, stop = self.segments(s, s.segments, start, stop)
         if len(dims) == 2:
             steps, lanes = (self.blocks[d] for d in dims)
             assert not s.reverse
@@ -459,6 +461,15 @@ class _Printer:
         self.sweep = outer
         self.scopes.pop()
         self.level -= 1
+
+    def segments(self, s: Loop, tensor: str, first: str, last: str) -> tuple[str, str]:
+        """Look up which segments hold the places ``first`` to ``last``."""
+        axis, count = self.names[s.axis], self.x.integer(self.program.axis(s.axis).extent, ())[0]
+        self.x.used.add("segments")
+        names = f"{axis}_first", f"{axis}_end"
+        offsets = f"{pointer(tensor)}, {stride(self.tensor(tensor), 0)}"
+        self.put(f"{', '.join(names)} = segments({offsets}, {count}, {first}, {last})")
+        return names
 
     def mask(self, masks: tuple[Value, ...], axes: tuple[str, ...]) -> str:
         """A conjunction; one that is more than a single comparison gets a name in its scope."""

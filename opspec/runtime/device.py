@@ -276,3 +276,26 @@ def to_f8e5m2_nonsat(x):
 def to_f8e5m2_sat(x):
     """f32 to f8e5m2, saturating at ±57344, NaN kept."""
     return clamp_to(x, -57344.0, 57344.0).to(tl.float8e5)
+
+
+@triton.jit
+def segments(offsets, stride, count, first, last):
+    """``begin`` and ``end`` of the segments that hold the places ``first`` to ``last``, by bisection.
+
+    Segment e holds the places from ``offsets[e]`` up to ``offsets[e + 1]``; the offsets rise.
+    """
+    low = tl.full((), 0, first.dtype)
+    high = tl.cast(count, first.dtype)
+    while low < high:
+        middle = (low + high) // 2
+        before = tl.load(offsets + (middle + 1) * stride) <= first
+        low = tl.where(before, middle + 1, low)
+        high = tl.where(before, high, middle)
+    begin = low
+    high = tl.cast(count, first.dtype)
+    while low < high:
+        middle = (low + high) // 2
+        before = tl.load(offsets + middle * stride) <= last
+        low = tl.where(before, middle + 1, low)
+        high = tl.where(before, high, middle)
+    return begin, low

@@ -113,7 +113,8 @@ class Placer(Sweeps):
         body = self.region(roots, sweep.rest, have)
         body += self.pending
         self.env, self.pending = before, pending
-        start, stop = self._stream_bounds(sweep.axis, [*roots, *scans])
+        ends = self._segment_bounds(sweep.axis)
+        start, stop = ends or self._stream_bounds(sweep.axis, [*roots, *scans])
         out.append(
             Loop(
                 axis=sweep.axis,
@@ -123,6 +124,7 @@ class Placer(Sweeps):
                 sweep=sweep.number,
                 sweeps=sweep.count,
                 reverse=sweep.reverse,
+                segments=self.segments[sweep.axis].tensor if ends else None,
             )
         )
         for name in scans:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from opspec.ir.dtypes import I64
-from opspec.ir.integers import ZERO, Int, greatest, least
+from opspec.ir.integers import ZERO, Int, greatest, index, least
 from opspec.ir.values import Extent, Read, Value
 from opspec.schedule.carry import Carry
 from opspec.schedule.domain import bounds
@@ -182,6 +182,16 @@ class Sweeps(Carry):
         start = lows[0] if all(x == lows[0] for x in lows) else ZERO
         stop = highs[0] if all(x == highs[0] for x in highs) else self.extent[axis]
         return Extent(value=start, dtype=I64), Extent(value=stop, dtype=I64)
+
+    def _segment_bounds(self, axis: str) -> tuple[Value, Value] | None:
+        """The first and the last place of this program, for a stream over segments of places."""
+        segment = self.segments.get(axis)
+        if segment is None or segment.place not in self.roles.grid:
+            return None
+        blocked = segment.place in self.roles.blocked
+        ends = [f"{segment.place}.first", f"{segment.place}.last"] if blocked else [segment.place] * 2
+        first, last = (Extent(value=index(end), dtype=I64) for end in ends)
+        return first, last
 
     def _usable(self, constraints: tuple[Int, ...], axis: str) -> tuple[Int, ...]:
         """Constraints as they bound the stream for the whole program.

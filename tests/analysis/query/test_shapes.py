@@ -179,3 +179,13 @@ def test_a_machine_without_a_peak_for_the_type_gives_no_answer(text):
     assert (found.code.code, found.message) == ("OP724", "`lacking` states no peak for products of bf16")
     assert "its peaks are for f8e4m3" in found.help
     assert gemm("bytes / bandwidth", machine=lacking, workload="w").value > 0
+
+
+def test_roots_are_written_above_and_below_a_fraction_line():
+    from opspec.analysis.query.answer import python_form
+
+    x, y = sympy.symbols("x y", positive=True)
+    text = python_form(x / sympy.sqrt(y) + sympy.sqrt(x + 1), "")
+    assert eval(text, {"math": __import__("math"), "x": 3, "y": 4}) == pytest.approx(3.5)
+    found = ask("solve(ai.tensor ** 2 == T * Hkv / (B * D), Hq)")
+    assert "sqrt" in found.symbolic
