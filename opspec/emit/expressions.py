@@ -93,7 +93,8 @@ class Expressions:
                 factors[0] = (f"tl.cast({factors[0][0]}, tl.int64)", ATOM)
             if abs(c) != 1 or not factors:
                 factors.insert(0, (str(abs(c)), ATOM))
-            part = " * ".join(wrap(f, 5) for f in factors)
+            # a quotient behind a factor needs its parentheses
+            part = " * ".join(wrap(f, 6 if k else 5) for k, f in enumerate(factors))
             if first:
                 text = f"-{part}" if c < 0 else part
             else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,7 @@ from opspec.ir.program import Boundary, Kernel, Module, Op, Tensor
 from opspec.resources import folder
 from opspec.schedule.plan import Plan, Variant, schedule_kernel
 from opspec.schedule.resources import Limits
+from opspec.schedule.totals import split_totals
 from opspec.version import VERSION
 
 if TYPE_CHECKING:
@@ -137,8 +139,9 @@ def build_package(module: Module, spec: str, limits: Limits, sizes: Sizes = Size
             if boundary.analysis:
                 skipped.append((op.name, boundary.name, "marked `analysis`: it has costs only"))
                 continue
+            derived = split_totals(op, boundary, _typical(module, op))
             launches[op.name, boundary.name] = tuple(
-                _schedule(module, op, boundary, kernel, limits, sizes) for kernel in boundary.kernels
+                _schedule(module, op, derived, kernel, limits, sizes) for kernel in derived.kernels
             )
     digest = spec_hash(module)
     origin = (
@@ -165,16 +168,22 @@ def _cost_data(module: Module, op: Op) -> dict[str, Any]:
     return cost_json(module, op)
 
 
+def _cases(module: Module, op: Op) -> list[dict[str, int]]:
+    return [dict(dims) for w in module.workloads_of(op.name) for _, dims in w.cases]
+
+
+def _typical(module: Module, op: Op) -> Callable[[Int], int | None]:
+    """The largest extent that a workload gives an expression; None if none does."""
+    cases = _cases(module, op)
+    return lambda extent: max((extent.evaluate(c) for c in cases), default=None)
+
+
 def _schedule(
     module: Module, op: Op, boundary: Boundary, kernel: Kernel, limits: Limits, sizes: Sizes
 ) -> KernelLaunch:
-    cases = [dict(dims) for w in module.workloads_of(op.name) for _, dims in w.cases]
-
-    def typical(extent: Int) -> int | None:
-        return max((extent.evaluate(c) for c in cases), default=None)
-
+    cases = _cases(module, op)
     names = identifiers(op)
-    plan = schedule_kernel(op, boundary, kernel, typical=typical, reserved=_reserved(op))
+    plan = schedule_kernel(op, boundary, kernel, typical=_typical(module, op), reserved=_reserved(op))
     base = (
         f"_{escape(op.name)}_{kernel.name}"
         if not boundary.name

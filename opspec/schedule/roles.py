@@ -270,12 +270,16 @@ def common_type(a: Storage, b: Storage) -> Storage | None:
 
 
 def fast_axes(graph: Graph) -> tuple[str, ...]:
-    """Axes along which some tensor is walked with unit stride when contiguous."""
+    """Axes along which some tensor is walked with unit stride when contiguous.
+
+    The tensors of most axes say so, and of these not one that is walked along part of another's loops.
+    """
     seen: dict[str, None] = {}
     accesses = [n for n in graph.nodes if isinstance(n, Load | Store)]
     widest = max(len(n.at) for n in accesses)
+    accesses = [n for n in accesses if len(n.at) == widest]
     for node in accesses:
-        if node.at and len(node.at) == widest:
+        if node.at and not any(node.axes < other.axes for other in accesses):
             split = node.at[-1].affine(node.at[-1].free_indices())
             for name, coefficient in (split[0] if split else {}).items():
                 if coefficient.constant == 1:
