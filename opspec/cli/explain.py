@@ -98,11 +98,14 @@ def _summary(
 ) -> str:
     from opspec.driver import stages
     from opspec.driver.explain import explain_kernel
+    from opspec.schedule.totals import typical_of, with_parts
 
     chosen = target_of(wanted)
     own = stages.only(module, op)
     compiled = stages.compiled_of(own, op, found, kernel, chosen) if stages.can_compile() else None
     lines = [f"{op.name} of {target.spec.shown}"]
+    op = with_parts(op, typical_of(module.workloads_of(op.name)))
+    boundary = next(b for b in op.boundaries if b.name == boundary.name)
     for k, launch in zip(boundary.kernels, found, strict=True):
         lines += ["", *explain_kernel(boundary, k, launch)]
     lines += _questions(module, target, op, boundary, found, compiled or [], chosen)

@@ -27,6 +27,11 @@ def explain_kernel(boundary: Boundary, kernel: Kernel, launch: KernelLaunch) -> 
     for define in kernel.body:
         if define.kind != "temp" and define.span is not None:
             lines += wrapped(" ".join(define.span.text.split()))
+    parts = [d.origin for d in kernel.body if d.name.endswith(".parts")]
+    if parts:
+        lines += wrapped(
+            f"partial results of {', '.join(dict.fromkeys(parts))}, one a program; the next launch combines them"
+        )
     lines += ["", *_roles(plan), ""]
     lines += _list("rewrites", [f"{a.statement}: {a.text} ({a.rule})" for a in plan.rewrites])
     lines += _list("online laws", _notes(plan))
@@ -34,7 +39,8 @@ def explain_kernel(boundary: Boundary, kernel: Kernel, launch: KernelLaunch) -> 
         lines += _list(f"{label(plan, variant)} variant", _walks(variant.program))
         traffic = _traffic(variant.program, text.blocks)
         lines += _list("  traffic beyond the compulsory bytes", traffic, indent="    ")
-        lines += _list("  traffic", [_bytes(boundary, plan, variant)], indent="    ")
+        if not parts:  # each point once, and the partial results, which are few
+            lines += _list("  traffic", [_bytes(boundary, plan, variant)], indent="    ")
     return lines
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -30,12 +29,11 @@ from opspec.emit.layout import WIDTH, fold
 from opspec.emit.names import RESERVED, escape, shorten
 from opspec.emit.triton import KernelText, identifiers, pointer, print_kernel, stride
 from opspec.ir.dtypes import DTypeParam
-from opspec.ir.integers import Int
 from opspec.ir.program import Boundary, Kernel, Module, Op, Tensor
 from opspec.resources import folder
 from opspec.schedule.plan import Plan, Variant, schedule_kernel
 from opspec.schedule.resources import Limits
-from opspec.schedule.totals import split_totals
+from opspec.schedule.totals import typical_of, with_parts
 from opspec.version import VERSION
 
 if TYPE_CHECKING:
@@ -134,14 +132,14 @@ def build_package(module: Module, spec: str, limits: Limits, sizes: Sizes = Size
     """Everything that is generated for one spec; ``spec`` is its path as shown to readers."""
     launches: dict[tuple[str, str], tuple[KernelLaunch, ...]] = {}
     skipped: list[tuple[str, str, str]] = []
-    for op in module.ops:
+    for spoken in module.ops:
+        op = with_parts(spoken, typical_of(module.workloads_of(spoken.name)))
         for boundary in op.boundaries:
             if boundary.analysis:
                 skipped.append((op.name, boundary.name, "marked `analysis`: it has costs only"))
                 continue
-            derived = split_totals(op, boundary, _typical(module, op))
             launches[op.name, boundary.name] = tuple(
-                _schedule(module, op, derived, kernel, limits, sizes) for kernel in derived.kernels
+                _schedule(module, op, boundary, kernel, limits, sizes) for kernel in boundary.kernels
             )
     digest = spec_hash(module)
     origin = (
@@ -168,22 +166,13 @@ def _cost_data(module: Module, op: Op) -> dict[str, Any]:
     return cost_json(module, op)
 
 
-def _cases(module: Module, op: Op) -> list[dict[str, int]]:
-    return [dict(dims) for w in module.workloads_of(op.name) for _, dims in w.cases]
-
-
-def _typical(module: Module, op: Op) -> Callable[[Int], int | None]:
-    """The largest extent that a workload gives an expression; None if none does."""
-    cases = _cases(module, op)
-    return lambda extent: max((extent.evaluate(c) for c in cases), default=None)
-
-
 def _schedule(
     module: Module, op: Op, boundary: Boundary, kernel: Kernel, limits: Limits, sizes: Sizes
 ) -> KernelLaunch:
-    cases = _cases(module, op)
+    workloads = module.workloads_of(op.name)
+    cases = [dict(dims) for w in workloads for _, dims in w.cases]
     names = identifiers(op)
-    plan = schedule_kernel(op, boundary, kernel, typical=_typical(module, op), reserved=_reserved(op))
+    plan = schedule_kernel(op, boundary, kernel, typical=typical_of(workloads), reserved=_reserved(op))
     base = (
         f"_{escape(op.name)}_{kernel.name}"
         if not boundary.name

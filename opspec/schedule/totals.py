@@ -8,13 +8,13 @@ computed twice. A block is left alone where something behind a total goes along 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from opspec.diagnostics import Failure
 from opspec.ir.dtypes import F32
 from opspec.ir.integers import Index, Int, floor_div, index, least
-from opspec.ir.program import Boundary, Define, Kernel, Op, Output
+from opspec.ir.program import Boundary, Define, Kernel, Op, Output, Workload
 from opspec.ir.values import Extent, Range, Read, Reduce, Scan, Value, map_values, walk
 from opspec.schedule.block import Block, all_ranges, build_block
 from opspec.schedule.exact import identity, number
@@ -25,6 +25,18 @@ PARTS = 512  # programs of the first launch at most
 LARGE = 1 << 18  # points below which one program does as well
 UNIT = 1024  # a run along memory is a multiple of it
 Typical = Callable[[Int], int | None]
+
+
+def with_parts(op: Op, typical: Typical) -> Op:
+    """The op with the launches for partial results as kernels of its boundaries: what is launched."""
+    boundaries = tuple(b if b.analysis else split_totals(op, b, typical) for b in op.boundaries)
+    return replace(op, boundaries=boundaries)
+
+
+def typical_of(workloads: Iterable[Workload]) -> Typical:
+    """The largest extent that a workload gives an expression; None if none does."""
+    cases = [dict(dims) for w in workloads for _, dims in w.cases]
+    return lambda extent: max((extent.evaluate(c) for c in cases), default=None)
 
 
 def split_totals(op: Op, boundary: Boundary, typical: Typical) -> Boundary:
