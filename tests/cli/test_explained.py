@@ -35,7 +35,7 @@ def test_a_product_tells_sizes_bound_heat_and_epilogue():
     assert re.search(r"hot: \d+\.\d% of pipeline model, 24 runs", text)
     assert "behind it: any map of c" in text
     assert "add can join it: 64 MiB less at layer" in answers("apart")
-    assert "with on the matrix unit, an epilogue" in answers("biased")
+    assert "with the matrix unit, an epilogue" in answers("biased")
     assert "requests: distributions served (2 shapes)" in answers("biased")
 
 
