@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
     target = split_target(options.spec)
     module = load(target.spec.path)
     ops = choose_ops(module, target)
-    _check_workloads(module, ops, options.at)
+    check_workloads(module, ops, options.at)
     _check_machine(options.machine)
     _need_torch()
     package = build_package(module, target.spec.shown, limits())
@@ -48,7 +48,8 @@ def arguments(target: Target, options: argparse.Namespace) -> list[str]:
     return found
 
 
-def _check_workloads(module: Module, ops: tuple[Op, ...], wanted: list[str]) -> None:
+def check_workloads(module: Module, ops: tuple[Op, ...], wanted: list[str]) -> None:
+    """Raise ``Failure`` for a workload that none of the ops has."""
     from opspec.analysis.query.context import unknown, written
 
     known = [w.name for op in ops for w in module.workloads_of(op.name)]

@@ -41,12 +41,15 @@ class Spec:
 
 
 def find_specs(paths: Iterable[str]) -> list[Spec]:
-    """Every `.op` file that the paths name, each once, sorted; raises ``Failure`` for a path without one."""
+    """Every `.op` file that the paths name, each once, sorted; raises ``Failure`` for a path without one.
+
+    Folders and pipes that are called so are left out; a link that leads nowhere is told by whoever reads it.
+    """
     found: dict[Path, Spec] = {}
     for text in paths:
         path = Path(text)
-        if path.is_dir():
-            files = sorted(path.rglob("*.op"))
+        if text and path.is_dir():
+            files = sorted(p for p in path.rglob("*.op") if p.is_file() or not p.exists())
         elif path.is_file():
             files = [path]
         else:

@@ -165,16 +165,16 @@ def _traits(plan: Plan, products: dict[str, Contraction]) -> Iterator[str]:
     loads = [n for n in graph.nodes if isinstance(n, Load)]
     limits: list[Int] = [c for n in graph.nodes if isinstance(n, Load | Fold | Store) for c in n.constraints]
     at = [i for n in loads for i in n.at]
-    if products:
-        yield "on the matrix unit" if all(c.unit for c in products.values()) else "not on the matrix unit"
+    if products and all(c.unit for c in products.values()):
+        yield "the matrix unit"
     if any(isinstance(x, Datum) for i in at for x in i.atoms()):
         yield "gathered reads"
     if any(_shares(i) for i in at):
-        yield "groups share an operand"
+        yield "grouped operands"
     if any(len(c.free_indices()) > 1 and not c.tensors() for c in limits):
         yield "a restricted domain"
     if any(c.tensors() for c in limits) or any(a.extent.tensors() for a in block.axes):
-        yield "lengths are data"
+        yield "lengths from data"
     if any(n.otherwise is not None for n in loads):
         yield "reads past an edge"
     if any(
@@ -182,11 +182,11 @@ def _traits(plan: Plan, products: dict[str, Contraction]) -> Iterator[str]:
         for c in products.values()
         for o in c.operands
     ):
-        yield "operands are computed"
+        yield "computed operands"
     if products and any(_behind(graph, n) for n in graph.nodes if isinstance(n, Store)):
         yield "an epilogue"
     if any(t.role == "inout" for t in block.tensors if any(n.tensor == t.name for n in loads)):
-        yield "in place"
+        yield "updates in place"
     if any(
         d.bits <= _NARROW and d.kind != "bool" for n in loads for d in choices(block.tensor(n.tensor).dtype)
     ):

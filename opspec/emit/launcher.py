@@ -357,6 +357,7 @@ class _Launcher:
             self.lines.append(f"aligned = launch.aligned({', '.join(self._read(k))})")
         if width:
             self.lines.append(f"width = max(t.element_size() for t in {tuple_text(self._read(k))})")
+        args.append(f'tuned=call.tuned("{k.plan.block.name}")')
         self.lines.append(f"kernel, grid, options = {name}({', '.join(args)})")
         tensors = tuple(self.names[t.name] for t in touched)
         index = f"launch.index_type({', '.join(tensors)})"
@@ -370,6 +371,8 @@ class _Launcher:
                     *(f"{d}: int" for d in dims),
                     *(["width: int"] if width else []),
                     *(["aligned: bool"] if aligned else []),
+                    "*",
+                    "tuned: launch.Tuning = launch.UNTUNED",
                 ]
             ),
             lines=tuple(self._configure_lines(k)),
@@ -411,7 +414,7 @@ class _Launcher:
                 ]
                 out += needed
                 body = [line for line in body if line not in needed]
-                out.append(f"if {choice.test}:")
+                out.append(f'if {choice.test} and launch.chosen(tuned, "{text.name}"):')
                 indent = "    "
             options = [f'"{b}": {b}' for b in choice.blocks if b in text.constexprs]
             if text.grouped:
@@ -419,6 +422,7 @@ class _Launcher:
             warps, stages = f'"num_warps": {choice.warps}', f'"num_stages": {choice.stages}'
             options += [warps, stages, '"enable_fp_fusion": True']
             body.append(f"options = {{{', '.join(options)}}}")
+            body.append(f'options = launch.over(options, tuned, "{text.name}")')
             body.append(f"return {text.name}, {self._grid(k, text)}, options")
             out += [indent + line for line in body]
             if choice.test is None:
@@ -432,7 +436,9 @@ class _Launcher:
                 extent = host_int(axis.extent, self.names, tight=True)
                 block = text.blocks.get(axis.name)
                 counts.append(
-                    f"triton.cdiv({host_int(axis.extent, self.names)}, {block})" if block else extent
+                    f'triton.cdiv({host_int(axis.extent, self.names)}, options["{block}"])'
+                    if block
+                    else extent
                 )
         return " * ".join(counts) or "1"
 

@@ -312,6 +312,7 @@ def _operator_lines(op: Op, function: Function, costs: dict[str, Any], namespace
         f"check={function.check.name}",
         f"launch={function.launch.name}",
         f"cost={cost_text(op, costs, function.tensors)}",
+        "file=__file__",
     ]
     return tuple(fold(f"{function.operator} = library.Operator({', '.join(args)})"))
 

@@ -9,7 +9,7 @@ here waits for the device or looks at data, so a call can be captured in a CUDA 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, Self
@@ -19,6 +19,7 @@ import triton
 from triton.runtime import driver
 
 from opspec.runtime.launch import LaunchError, Result, on
+from opspec.runtime.tuned import Tuning
 
 KNOBS = triton.knobs.runtime
 GRID = 2**31 - 1  # programs along the first axis of a grid
@@ -132,6 +133,11 @@ class Call:
     tensors: list[torch.Tensor]
     workspaces: list[Shaped] = field(default_factory=list)
     launches: list[Launch] = field(default_factory=list)
+    tunings: Mapping[str, Tuning] = field(default_factory=dict)
+
+    def tuned(self, kernel: str) -> Tuning:
+        """What is known to be faster for a kernel block than its untuned choice; mostly nothing."""
+        return self.tunings.get(kernel, {})
 
     def workspace(self, shape: Sequence[int], dtype: torch.dtype, *, zeroed: bool = False) -> torch.Tensor:
         """A tensor between kernels, from torch's allocator; each call has its own."""

@@ -13,6 +13,8 @@ import torch
 import triton
 import triton.language as tl
 
+from opspec.runtime.tuned import Tuning
+
 DTYPES = {
     "f32": torch.float32,
     "bf16": torch.bfloat16,
@@ -25,6 +27,7 @@ DTYPES = {
     "i64": torch.int64,
     "bool": torch.bool,
 }
+UNTUNED: Tuning = {}
 NAMES = {v: k for k, v in DTYPES.items()}
 LAST_32 = 2**31 - 1
 
@@ -194,6 +197,19 @@ def moment(lengths: torch.Tensor, power: int) -> int:
 def uncounted(symbol: str) -> int:
     """Refuse to count operations that depend on more than sums of powers of lengths."""
     raise LaunchError(f"the operations depend on {symbol}, which is not counted from tensors")
+
+
+def chosen(tuned: Tuning, variant: str) -> bool:
+    """Whether a variant may be taken: any, unless a tuning names one."""
+    return not tuned or variant in tuned
+
+
+def over(options: dict[str, Any], tuned: Tuning, variant: str) -> dict[str, Any]:
+    """Launch options of a variant with those of its tuning over them; names that it doesn't have are left out."""
+    for name, value in tuned.get(variant, {}).items():
+        if name in options:
+            options[name] = value
+    return options
 
 
 def size_of(dtype: str) -> float:

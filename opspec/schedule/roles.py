@@ -28,8 +28,8 @@ class Product:
     """A fold that a matrix unit can run: ``a`` carries rows and ``k``, ``b`` carries ``k`` and columns.
 
     ``cast``: the type both operands enter in; None leaves f32. ``steps``: further reduced axes, walked
-    one index at a time around the product. ``around``: axes that both operands carry and only folds
-    of what it yields reduce, walked one index at a time outside of it.
+    one index at a time around the product. ``around``: axes that both operands carry, and later
+    folds reduce or scans run along, walked one index at a time outside of it.
     """
 
     fold: str
@@ -192,10 +192,11 @@ def find_products(graph: Graph, grid: tuple[str, ...], inner: tuple[str, ...]) -
 
 
 def _around(graph: Graph, fold: Fold, shared: set[str]) -> set[str]:
-    """Axes of both operands that only folds of what this one yields reduce: no store has them."""
+    """Axes of both operands along which a scan runs, or that other folds reduce and no store has."""
     stored = {a for n in graph.nodes if isinstance(n, Store) for a in n.axes}
     later = {a for n in graph.nodes if isinstance(n, Fold) and n.name != fold.name for a in n.over}
-    return shared & later - stored
+    scanned = {n.along for n in graph.nodes if isinstance(n, Prefix)}
+    return shared & (scanned | later - stored)
 
 
 def _prefer(names: list[str], inner: tuple[str, ...]) -> str | None:

@@ -35,7 +35,7 @@ def test_a_product_tells_sizes_bound_heat_and_epilogue():
     assert re.search(r"hot: \d+\.\d% of pipeline model, 24 runs", text)
     assert "behind it: any map of c" in text
     assert "add can join it: 64 MiB less at layer" in answers("apart")
-    assert "with on the matrix unit, an epilogue" in answers("biased")
+    assert "with the matrix unit, an epilogue" in answers("biased")
     assert "requests: distributions served (2 shapes)" in answers("biased")
 
 
@@ -87,3 +87,32 @@ def test_first_choices_tell_how_full_they_are(opspec):
 def test_a_spec_outside_of_any_library_stands_alone(opspec, spec, monkeypatch):
     monkeypatch.chdir(Path(spec).parent)
     assert "none among the specs here" in opspec("explain", spec.name).out
+
+
+def test_the_library_is_looked_through_once(opspec, tmp_path, monkeypatch):
+    import shutil
+
+    from opspec.driver import library, stages
+
+    calls = []
+    real = library.relatives_in
+    monkeypatch.setattr(library, "relatives_in", lambda specs: calls.append(1) or real(specs))
+    monkeypatch.setattr(stages, "can_compile", lambda: False)
+    shutil.copytree(HERE / "specs", tmp_path / "specs")
+    monkeypatch.chdir(tmp_path)
+    assert opspec("explain", "specs/rows.op").status == 0
+    assert len(calls) == 1
+    opspec("explain", "specs/rows.op:norm", "--stage", "tile")
+    assert len(calls) == 1
+
+
+def test_the_card_follows_the_target(opspec, tmp_path, monkeypatch):
+    import shutil
+
+    from opspec.driver import stages
+
+    monkeypatch.setattr(stages, "can_compile", lambda: False)
+    shutil.copytree(HERE / "specs", tmp_path / "specs")
+    monkeypatch.chdir(tmp_path)
+    for target, machine in (("sm_80", "a100"), ("sm_90", "h200"), ("sm_100", "b200"), ("gfx942", "mi300x")):
+        assert f"memory binds on {machine}" in opspec("explain", "specs/rows.op:norm", "--target", target).out

@@ -82,7 +82,7 @@ def test_contractions_tell_rows_columns_and_batch():
     ("old", "new", "trait"),
     [
         ("sum[k](a[m, k] * b[k, n])", "exp(sum[k](a[m, k] * b[k, n]))", "an epilogue"),
-        ("sum[k](a[m, k]", "sum[k](exp(a[m, k])", "operands are computed"),
+        ("sum[k](a[m, k]", "sum[k](exp(a[m, k])", "computed operands"),
         ("b: bf16[K, N]", "b: f8e4m3[K, N]", "8-bit storage"),
         ("(a[m, k] * b[k, n])", "(a[m, k] * b[k, n]) for n <= m", "a restricted domain"),
     ],

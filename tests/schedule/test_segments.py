@@ -65,3 +65,15 @@ def test_an_axis_that_is_stored_is_none(plan):
     text = BLOCKS.format("sum[g](p[m, n, g])").replace("c: f32[M, N]", "c: f32[M, N], q: f32[M, N, G]")
     found = plan(text.replace("    c[m, n]", "    q[m, n, g] = p[m, n, g] / max[h](p[m, n, h])\n    c[m, n]"))
     assert not any(p.around for v in found.variants for p in v.roles.products.values())
+
+
+def test_a_scan_of_block_products_carries_their_sum(plan):
+    found = plan(
+        "op f[N, C, D, E](x: bf16[N, C, D], y: bf16[N, C, E]) -> a: f32[N, D, E] {\n"
+        "  kernel k { a[n, d, e] = scan_sum[n](sum[c](x[n, c, d] * y[n, c, e])) }\n}\n"
+        "workload w for f { N = 64, C = 64, D = 64, E = 64 }\n"
+    )
+    (product,) = found.variants[0].roles.products.values()
+    assert product.around == frozenset("n")
+    (loop,) = [s for s in found.variants[0].program.body if isinstance(s, Loop)]
+    assert (loop.axis, any(isinstance(s, Multiply) for s in loop.body)) == ("n", True)

@@ -35,6 +35,12 @@ def test_what_stands_along_the_index_is_stored_by_the_first_launch():
     assert [d.output.tensor for d in second.body if d.output] == ["z"]
 
 
+COLUMNS = (
+    "op f[M, N](x: f32[M, N]) -> y: f32[N] { kernel k { y[n] = sum[m](x[m, n]) } }\n"
+    "workload w for f { M = 8192, N = 8192 }\n"
+)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -45,8 +51,7 @@ def test_what_stands_along_the_index_is_stored_by_the_first_launch():
         vector("y = max[i](x[i])", more="require N >= 1"),  # a part may be empty
         vector("y = argmax[i](x[i])", "y: i64[]", more="require N >= 1"),
         vector("s[i] = scan_sum[i](x[i])\ny = max[i](s[i]) else -inf"),
-        "op f[M, N](x: f32[M, N]) -> y: f32[N] { kernel k { y[n] = sum[m](x[m, n]) } }\n"
-        "workload w for f { M = 8192, N = 8192 }\n",  # has an index in parallel
+        COLUMNS,
     ],
 )
 def test_other_blocks_stay_one_launch(text: str):

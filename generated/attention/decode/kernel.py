@@ -144,11 +144,18 @@ def _decode_attention_flash_decode_streamed(
     tl.store(o_at, o, mask=d < D)
 
 
-def _configure_decode_attention_flash_decode(B: int, H: int, T: int, D: int):
+def _configure_decode_attention_flash_decode(
+    B: int,
+    H: int,
+    T: int,
+    D: int,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `flash_decode` for one shape."""
     BLOCK_D = launch.power_of_2(D, 64)
     BLOCK_T = launch.power_of_2(T)
-    if BLOCK_D * BLOCK_T <= 16384:
+    if BLOCK_D * BLOCK_T <= 16384 and launch.chosen(tuned, "_decode_attention_flash_decode_resident"):
         options = {
             "BLOCK_D": BLOCK_D,
             "BLOCK_T": BLOCK_T,
@@ -156,6 +163,7 @@ def _configure_decode_attention_flash_decode(B: int, H: int, T: int, D: int):
             "num_stages": 1,
             "enable_fp_fusion": True,
         }
+        options = launch.over(options, tuned, "_decode_attention_flash_decode_resident")
         return _decode_attention_flash_decode_resident, B * H, options
     BLOCK_D = launch.power_of_2(D, 64)
     BLOCK_T = launch.power_of_2(T, 1, launch.share(4096, BLOCK_D))
@@ -166,6 +174,7 @@ def _configure_decode_attention_flash_decode(B: int, H: int, T: int, D: int):
         "num_stages": 3,
         "enable_fp_fusion": True,
     }
+    options = launch.over(options, tuned, "_decode_attention_flash_decode_streamed")
     return _decode_attention_flash_decode_streamed, B * H, options
 
 
@@ -184,7 +193,9 @@ def _decode_attention__check(q, k, v):
 def _decode_attention__launch(call, dims, q, k, v, o):
     """Start the kernels of `decode_attention` on checked arguments; `call` remembers them for calls of this kind."""
     B, H, T, D = dims
-    kernel, grid, options = _configure_decode_attention_flash_decode(B, H, T, D)
+    kernel, grid, options = _configure_decode_attention_flash_decode(
+        B, H, T, D, tuned=call.tuned("flash_decode")
+    )
     call.start(
         kernel,
         grid,
@@ -267,6 +278,7 @@ _decode_attention__operator = library.Operator(
     check=_decode_attention__check,
     launch=_decode_attention__launch,
     cost=lambda c: decode_attention_cost(B=c.dims[0], H=c.dims[1], T=c.dims[2], D=c.dims[3]),
+    file=__file__,
 )
 
 
@@ -425,11 +437,18 @@ def _decode_attention_fp8_flash_decode_streamed(
     tl.store(o_at, o, mask=d < D)
 
 
-def _configure_decode_attention_fp8_flash_decode(B: int, H: int, T: int, D: int):
+def _configure_decode_attention_fp8_flash_decode(
+    B: int,
+    H: int,
+    T: int,
+    D: int,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `flash_decode` for one shape."""
     BLOCK_D = launch.power_of_2(D, 64)
     BLOCK_T = launch.power_of_2(T)
-    if BLOCK_D * BLOCK_T <= 16384:
+    if BLOCK_D * BLOCK_T <= 16384 and launch.chosen(tuned, "_decode_attention_fp8_flash_decode_resident"):
         options = {
             "BLOCK_D": BLOCK_D,
             "BLOCK_T": BLOCK_T,
@@ -437,6 +456,7 @@ def _configure_decode_attention_fp8_flash_decode(B: int, H: int, T: int, D: int)
             "num_stages": 1,
             "enable_fp_fusion": True,
         }
+        options = launch.over(options, tuned, "_decode_attention_fp8_flash_decode_resident")
         return _decode_attention_fp8_flash_decode_resident, B * H, options
     BLOCK_D = launch.power_of_2(D, 64)
     BLOCK_T = launch.power_of_2(T, 1, launch.share(4096, BLOCK_D))
@@ -447,6 +467,7 @@ def _configure_decode_attention_fp8_flash_decode(B: int, H: int, T: int, D: int)
         "num_stages": 3,
         "enable_fp_fusion": True,
     }
+    options = launch.over(options, tuned, "_decode_attention_fp8_flash_decode_streamed")
     return _decode_attention_fp8_flash_decode_streamed, B * H, options
 
 
@@ -469,7 +490,9 @@ def _decode_attention_fp8__check(q, k, k_scale, v, v_scale):
 def _decode_attention_fp8__launch(call, dims, q, k, k_scale, v, v_scale, o):
     """Start the kernels of `decode_attention_fp8` on checked arguments; `call` remembers them for calls of this kind."""
     B, H, T, D = dims
-    kernel, grid, options = _configure_decode_attention_fp8_flash_decode(B, H, T, D)
+    kernel, grid, options = _configure_decode_attention_fp8_flash_decode(
+        B, H, T, D, tuned=call.tuned("flash_decode")
+    )
     call.start(
         kernel,
         grid,
@@ -564,6 +587,7 @@ _decode_attention_fp8__operator = library.Operator(
     check=_decode_attention_fp8__check,
     launch=_decode_attention_fp8__launch,
     cost=lambda c: decode_attention_fp8_cost(B=c.dims[0], H=c.dims[1], T=c.dims[2], D=c.dims[3]),
+    file=__file__,
 )
 
 
@@ -648,7 +672,16 @@ def _decode_gqa_flash_decode(
     tl.store(o_at, o, mask=mask)
 
 
-def _configure_decode_gqa_flash_decode(B: int, Hkv: int, G: int, T: int, D: int, width: int):
+def _configure_decode_gqa_flash_decode(
+    B: int,
+    Hkv: int,
+    G: int,
+    T: int,
+    D: int,
+    width: int,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `flash_decode` for one shape."""
     BLOCK_D = launch.power_of_2(D, 16)
     BLOCK_G = launch.power_of_2(G, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_D))))
@@ -661,7 +694,8 @@ def _configure_decode_gqa_flash_decode(B: int, Hkv: int, G: int, T: int, D: int,
         "num_stages": 2,
         "enable_fp_fusion": True,
     }
-    return _decode_gqa_flash_decode, B * Hkv * triton.cdiv(G, BLOCK_G), options
+    options = launch.over(options, tuned, "_decode_gqa_flash_decode")
+    return _decode_gqa_flash_decode, B * Hkv * triton.cdiv(G, options["BLOCK_G"]), options
 
 
 def _decode_gqa__check(q, k, v):
@@ -680,7 +714,9 @@ def _decode_gqa__launch(call, dims, q, k, v, o):
     """Start the kernels of `decode_gqa` on checked arguments; `call` remembers them for calls of this kind."""
     B, Hkv, G, T, D = dims
     width = max(t.element_size() for t in (q, k, v))
-    kernel, grid, options = _configure_decode_gqa_flash_decode(B, Hkv, G, T, D, width)
+    kernel, grid, options = _configure_decode_gqa_flash_decode(
+        B, Hkv, G, T, D, width, tuned=call.tuned("flash_decode")
+    )
     call.start(
         kernel,
         grid,
@@ -766,6 +802,7 @@ _decode_gqa__operator = library.Operator(
     check=_decode_gqa__check,
     launch=_decode_gqa__launch,
     cost=lambda c: decode_gqa_cost(B=c.dims[0], Hkv=c.dims[1], G=c.dims[2], T=c.dims[3], D=c.dims[4]),
+    file=__file__,
 )
 
 
@@ -879,7 +916,16 @@ def _paged_decode_flash_decode(
     tl.store(o_at, o, mask=mask)
 
 
-def _configure_paged_decode_flash_decode(B: int, Hkv: int, G: int, T: int, D: int, width: int):
+def _configure_paged_decode_flash_decode(
+    B: int,
+    Hkv: int,
+    G: int,
+    T: int,
+    D: int,
+    width: int,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `flash_decode` for one shape."""
     BLOCK_D = launch.power_of_2(D, 16)
     BLOCK_G = launch.power_of_2(G, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_D))))
@@ -892,7 +938,8 @@ def _configure_paged_decode_flash_decode(B: int, Hkv: int, G: int, T: int, D: in
         "num_stages": 2,
         "enable_fp_fusion": True,
     }
-    return _paged_decode_flash_decode, B * Hkv * triton.cdiv(G, BLOCK_G), options
+    options = launch.over(options, tuned, "_paged_decode_flash_decode")
+    return _paged_decode_flash_decode, B * Hkv * triton.cdiv(G, options["BLOCK_G"]), options
 
 
 def _paged_decode__check(q, k, v, table, len_, T):
@@ -916,7 +963,9 @@ def _paged_decode__launch(call, dims, q, k, v, table, len_, T, o):
     """Start the kernels of `paged_decode` on checked arguments; `call` remembers them for calls of this kind."""
     B, Hkv, G, T, _, P, D = dims
     width = max(t.element_size() for t in (q, k, v, table))
-    kernel, grid, options = _configure_paged_decode_flash_decode(B, Hkv, G, T, D, width)
+    kernel, grid, options = _configure_paged_decode_flash_decode(
+        B, Hkv, G, T, D, width, tuned=call.tuned("flash_decode")
+    )
     call.start(
         kernel,
         grid,
@@ -1040,6 +1089,7 @@ _paged_decode__operator = library.Operator(
         sum_Max_0_floor_len_1_P_1=0,
         sum_len=launch.moment(c.tensors[4], 1),
     ),
+    file=__file__,
 )
 
 
@@ -1297,11 +1347,21 @@ def _prefix_decode_flash_decode_streamed1(
     tl.store(o_at, o, mask=mask)
 
 
-def _configure_prefix_decode_flash_decode(B: int, H: int, S: int, T: int, D: int, width: int, aligned: bool):
+def _configure_prefix_decode_flash_decode(
+    B: int,
+    H: int,
+    S: int,
+    T: int,
+    D: int,
+    width: int,
+    aligned: bool,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `flash_decode` for one shape."""
     BLOCK_D = launch.power_of_2(D, 16)
     BLOCK_T = launch.power_of_2(T, 16)
-    if BLOCK_D * BLOCK_T <= 512:
+    if BLOCK_D * BLOCK_T <= 512 and launch.chosen(tuned, "_prefix_decode_flash_decode_streamed0"):
         BLOCK_B = launch.power_of_2(
             B, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_D, BLOCK_T)))
         )
@@ -1315,7 +1375,8 @@ def _configure_prefix_decode_flash_decode(B: int, H: int, S: int, T: int, D: int
             "num_stages": 2,
             "enable_fp_fusion": True,
         }
-        return _prefix_decode_flash_decode_streamed0, triton.cdiv(B, BLOCK_B) * H, options
+        options = launch.over(options, tuned, "_prefix_decode_flash_decode_streamed0")
+        return _prefix_decode_flash_decode_streamed0, triton.cdiv(B, options["BLOCK_B"]) * H, options
     BLOCK_D = launch.power_of_2(D, 16)
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
@@ -1350,7 +1411,8 @@ def _configure_prefix_decode_flash_decode(B: int, H: int, S: int, T: int, D: int
         "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
-    return _prefix_decode_flash_decode_streamed1, triton.cdiv(B, BLOCK_B) * H, options
+    options = launch.over(options, tuned, "_prefix_decode_flash_decode_streamed1")
+    return _prefix_decode_flash_decode_streamed1, triton.cdiv(B, options["BLOCK_B"]) * H, options
 
 
 def _prefix_decode__check(q, kp, vp, k, v):
@@ -1379,7 +1441,9 @@ def _prefix_decode__launch(call, dims, q, kp, vp, k, v, o):
     B, H, S, T, D = dims
     aligned = launch.aligned(q, kp, vp, k, v)
     width = max(t.element_size() for t in (q, kp, vp, k, v))
-    kernel, grid, options = _configure_prefix_decode_flash_decode(B, H, S, T, D, width, aligned)
+    kernel, grid, options = _configure_prefix_decode_flash_decode(
+        B, H, S, T, D, width, aligned, tuned=call.tuned("flash_decode")
+    )
     call.start(
         kernel,
         grid,
@@ -1480,6 +1544,7 @@ _prefix_decode__operator = library.Operator(
     check=_prefix_decode__check,
     launch=_prefix_decode__launch,
     cost=lambda c: prefix_decode_cost(B=c.dims[0], H=c.dims[1], S=c.dims[2], T=c.dims[3], D=c.dims[4]),
+    file=__file__,
 )
 
 
@@ -1572,7 +1637,16 @@ def _mla_decode_flash_decode(
     tl.store(o_at, o, mask=mask)
 
 
-def _configure_mla_decode_flash_decode(B: int, H: int, T: int, R: int, P: int, width: int):
+def _configure_mla_decode_flash_decode(
+    B: int,
+    H: int,
+    T: int,
+    R: int,
+    P: int,
+    width: int,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `flash_decode` for one shape."""
     BLOCK_R = launch.power_of_2(R, 16)
     BLOCK_P = launch.power_of_2(P, 16)
@@ -1589,7 +1663,8 @@ def _configure_mla_decode_flash_decode(B: int, H: int, T: int, R: int, P: int, w
         "num_stages": 2,
         "enable_fp_fusion": True,
     }
-    return _mla_decode_flash_decode, B * triton.cdiv(H, BLOCK_H), options
+    options = launch.over(options, tuned, "_mla_decode_flash_decode")
+    return _mla_decode_flash_decode, B * triton.cdiv(H, options["BLOCK_H"]), options
 
 
 def _mla_decode__check(q, qr, c, kr):
@@ -1610,7 +1685,9 @@ def _mla_decode__launch(call, dims, q, qr, c, kr, scale, o):
     """Start the kernels of `mla_decode` on checked arguments; `call` remembers them for calls of this kind."""
     B, H, T, R, P = dims
     width = max(t.element_size() for t in (q, qr, c, kr))
-    kernel, grid, options = _configure_mla_decode_flash_decode(B, H, T, R, P, width)
+    kernel, grid, options = _configure_mla_decode_flash_decode(
+        B, H, T, R, P, width, tuned=call.tuned("flash_decode")
+    )
     call.start(
         kernel,
         grid,
@@ -1701,4 +1778,5 @@ _mla_decode__operator = library.Operator(
     check=_mla_decode__check,
     launch=_mla_decode__launch,
     cost=lambda c: mla_decode_cost(B=c.dims[0], H=c.dims[1], T=c.dims[2], R=c.dims[3], P=c.dims[4]),
+    file=__file__,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -63,8 +63,8 @@ _HOLDS: dict[str, Callable[[int, int], bool]] = {
 }  # fmt: skip
 
 
-def broken_requirement(op: Op, env: Mapping[str, int | Fraction]) -> Require | None:
-    """The first ``require`` that a shape does not satisfy; one about dims that are open is no matter."""
+def broken_requirements(op: Op, env: Mapping[str, int | Fraction]) -> Iterator[Require]:
+    """Every ``require`` that a shape does not satisfy; one about dims that are open is no matter."""
     whole = {k: int(v) for k, v in env.items() if v == int(v)}
     for r in op.requires:
         if r.left.dims() | r.right.dims() <= set(whole):
@@ -73,8 +73,12 @@ def broken_requirement(op: Op, env: Mapping[str, int | Fraction]) -> Require | N
             except ZeroDivisionError:
                 fine = False
             if not fine:
-                return r
-    return None
+                yield r
+
+
+def broken_requirement(op: Op, env: Mapping[str, int | Fraction]) -> Require | None:
+    """The first of them."""
+    return next(broken_requirements(op, env), None)
 
 
 def with_settings(

@@ -181,6 +181,7 @@ def _op(op: OpPage, k: int) -> dict[str, Any]:
         "doc": op.doc,
         "notes": op.notes,
         "formulas": op.formulas,
+        "reuse": op.reuse,
         "spots": [_spot(s) for s in op.spots],
     }
 

@@ -109,6 +109,8 @@ def _page(page: OpPage) -> Iterable[str]:
             ("quantity", "closed form (D)", "unit"),
             ((code(f.quantity), code(f.text), f.unit) for f in page.formulas),
         )
+    for question, sentences in page.reuse:
+        yield from (f"**{question}** (D)", "", *(f"- {words(s)}" for s in sentences), "")
     for spot in page.spots:
         yield from _spot(spot)
 
