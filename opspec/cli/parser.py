@@ -97,7 +97,9 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("--at", action="append", default=[], metavar="WORKLOAD")
     p.add_argument("--json", metavar="FILE")
     p.add_argument("--machine", metavar="NAME")
+    p.add_argument("--peer", action="append", default=[], metavar="MODULE:FUNCTION", help="measure it beside")
     p.add_argument("--no-peers", action="store_true")
+    p.add_argument("--tuned", metavar="FILE", help="launch as `opspec tune` found (its tuned.json)")
     p.add_argument("--quick", action="store_true")
 
     p = _command(commands, "tune", "find faster launch options on the GPU that is there")

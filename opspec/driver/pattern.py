@@ -185,13 +185,14 @@ def _traits(plan: Plan, products: dict[str, Contraction]) -> Iterator[str]:
         yield "computed operands"
     if products and any(_behind(graph, n) for n in graph.nodes if isinstance(n, Store)):
         yield "an epilogue"
-    if any(t.role == "inout" for t in block.tensors if any(n.tensor == t.name for n in loads)):
+    stored = {n.tensor for n in graph.nodes if isinstance(n, Store)}
+    if any(t.role == "inout" for t in block.tensors if t.name in stored):
         yield "updates in place"
     if any(
         d.bits <= _NARROW and d.kind != "bool" for n in loads for d in choices(block.tensor(n.tensor).dtype)
     ):
         yield "8-bit storage"
-    if len({n.tensor for n in graph.nodes if isinstance(n, Store)}) > 1:
+    if len(stored) > 1:
         yield "several results"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain, islice
 
 from opspec.diagnostics import Diagnostic
 from opspec.frontend import syntax as s
@@ -11,6 +12,8 @@ from opspec.frontend.scope import Axis, Env, IndexVar, OpScope, Pack, Skip
 from opspec.ir.dtypes import choices
 from opspec.ir.integers import ONE, Datum, Index, Int, dim, floor_div, greatest, least, mod
 from opspec.ir.values import Extent, Literal, Read, Value
+
+MAX_ATOMS = 1_000  # in the operands of a division, nested ones included
 
 
 class NotInteger(Exception):
@@ -63,6 +66,8 @@ def try_integer(expr: s.Expr, scope: OpScope, env: Env) -> Int:
 
 def _arithmetic(expr: s.Infix, op: str, x: Int, y: Int) -> Int:
     _small(expr, len(x.terms) * len(y.terms) if op == "*" else len(x.terms) + len(y.terms))
+    if op in ("//", "%") and sum(1 for _ in islice(chain(x.atoms(), y.atoms()), MAX_ATOMS + 1)) > MAX_ATOMS:
+        raise _not(expr, "has too many terms")
     match op:
         case "+":
             return x + y

@@ -18,6 +18,8 @@ from opspec.ir.dtypes import DTypeParam
 from opspec.ir.facts import facts
 from opspec.ir.program import Assume, Boundary, Define, Kernel, Op, Require
 
+MAX_FAULTS = 100  # of all ops of a file; what follows is not looked at
+
 
 def operator(
     node: s.OpDecl,
@@ -128,6 +130,9 @@ def _body(block: s.KernelBlock, scope: OpScope) -> tuple[Define, ...]:
     body: list[Define] = []
     for node in block.statements:
         before = len(scope.report)
+        if before > MAX_FAULTS:
+            scope.broken.add(node.name.text)
+            continue
         try:
             defines = statement(node, scope)
         except (Skip, RecursionError) as e:

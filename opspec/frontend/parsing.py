@@ -13,7 +13,6 @@ from opspec.frontend.grammar import parser
 from opspec.frontend.syntax import Expr, File, Item
 from opspec.source import Source, Span
 
-MAX_FAULTS = 50
 _WORDS = {
     "NAME": "a name",
     "NUMBER": "a number",
@@ -66,7 +65,7 @@ def parse(source: Source, report: list[Diagnostic]) -> File:
     strays = [d.span.start for d in report if d.span is not None]
     for piece in pieces:
         first, last = piece.tokens[0].start_pos or 0, source.text.find("\n", piece.tokens[-1].end_pos or 0)
-        if len(report) - before >= MAX_FAULTS:
+        if len(report) - before >= lexing.MAX_FAULTS:
             break
         stray = any(first <= at and (at < last or last < 0) for at in strays)
         tree = _tree(source, piece, [] if stray else report)

@@ -9,7 +9,7 @@ from opspec.ir.dtypes import I64
 from opspec.ir.integers import ZERO, Int, greatest, index, least
 from opspec.ir.values import Extent, Read, Value
 from opspec.schedule.carry import Carry
-from opspec.schedule.domain import bounds
+from opspec.schedule.domain import bounds, slope
 from opspec.schedule.graph import Fold, Prefix, Store
 from opspec.schedule.laws import Law, find_law
 
@@ -205,11 +205,9 @@ class Sweeps(Carry):
             if not others:
                 out.append(c)
                 continue
-            split = c.affine(others)
-            if split is None or not others <= set(self.roles.grid) or c.tensors():
+            if not others <= set(self.roles.grid) or c.tensors():
                 continue
-            signs = {name: k.constant for name, k in split[0].items()}
-            if all(k is not None for k in signs.values()):
-                edge = {n: f"{n}.last" if (k or 0) > 0 else f"{n}.first" for n, k in signs.items()}
-                out.append(c.rename(edge))
+            signs = {name: slope(c, name) for name in others}
+            if all(signs.values()):
+                out.append(c.rename({n: f"{n}.last" if k == 1 else f"{n}.first" for n, k in signs.items()}))
         return tuple(out)

@@ -96,3 +96,14 @@ def test_traits(old, new, trait):
         text = text.replace("max[n](t[m, n]) else 0", "sum[n](t[m, n])")
     assert trait not in pattern_of(plan(PRODUCT)).traits
     assert trait in pattern_of(plan(text)).traits
+
+
+def test_a_window_is_read_more_than_once_and_that_is_not_denied():
+    from opspec.driver.questions.problem import products_of
+
+    window = "op f[T, C, K](x: f32[T, C], w: f32[C, K]) -> y: f32[T, C] { kernel k { y[t, c] = sum[r](w[c, r] * (x[t - r, c] else 0)) } }"
+    (said,) = products_of(plan(window))
+    assert "used once" not in said
+    plain = "op f[M, K](a: f32[M, K], b: f32[K]) -> c: f32[M] { kernel k { c[m] = sum[k](a[m, k] * b[k]) } }"
+    (said,) = products_of(plan(plain))
+    assert "each element of that operand is used once" in said

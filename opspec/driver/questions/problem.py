@@ -12,10 +12,12 @@ from opspec.emit.launcher import KernelLaunch
 from opspec.ir.integers import Datum, FloorDiv, Int
 from opspec.ir.program import Workload
 from opspec.ir.values import Read, Value, walk
-from opspec.schedule.graph import Load
+from opspec.schedule.graph import Fold, Load
 from opspec.schedule.plan import Plan, Variant
 
 _REGULAR = 0.9
+_ROWS = "each element meets the others of its own row at most"
+_ALONE = "each element stands alone"
 _LAUNCHES = 0.5
 
 
@@ -35,7 +37,8 @@ def products_of(plan: Plan) -> Iterator[str]:
         yield from _product(plan, c)
         yield from _common(plan, c, products)
     if not products:
-        yield "no product of two operands: each element meets the others of its own row at most"
+        folds = any(isinstance(n, Fold) for n in plan.graph.nodes)
+        yield f"no product of two operands: {_ROWS if folds else _ALONE}"
 
 
 def _product(plan: Plan, c: Contraction) -> Iterator[str]:
@@ -43,13 +46,14 @@ def _product(plan: Plan, c: Contraction) -> Iterator[str]:
     each = f", for each {', '.join(c.batch)}" if c.batch else ""
     unit = "on the matrix unit" if c.unit else "not on the matrix unit"
     if c.one_sided:
-        wide = _by(c.rows or c.columns)
-        yield f"{c.statement} is a product of vectors with {wide} by {over}{each}: each element of that operand is used once; {unit}"
+        wide = c.operands[0 if c.rows else 1]
+        once = all(_bare(load) for load in _loads_of(plan, wide))
+        used = ": each element of that operand is used once" if once else ""
+        yield f"{c.statement} is a product of vectors with {_by(c.rows or c.columns)} by {over}{each}{used}; {unit}"
     else:
         yield f"{c.statement} is a product of {_by(c.rows)} with {_by(c.columns)} by {over}{each}; {unit}"
     for load in _loads(plan, c):
-        atoms = [a for i in load.at for monomial, _ in i.terms for a, _ in monomial]
-        shared = [a for a in atoms if isinstance(a, FloorDiv) and a.num.free_indices()]
+        shared = [a for i in load.at for a in _quotients(i)]
         tables = sorted({a.tensor for i in load.at for a in i.atoms() if isinstance(a, Datum)})
         if tables:
             yield f"{load.tensor} is found through {', '.join(tables)}: which rows are read is data"
@@ -57,6 +61,16 @@ def _product(plan: Plan, c: Contraction) -> Iterator[str]:
             names = ", ".join(sorted(shared[0].num.free_indices()))
             quotient = str(Int.of(shared[0])).removeprefix("(").removesuffix(")")
             yield f"{load.tensor} is shared: {quotient} is the same for several {names}"
+
+
+def _bare(load: Load) -> bool:
+    """Whether no two points read the same element: no window and no quotient in a coordinate."""
+    return not any(len(i.free_indices()) > 1 or _quotients(i) for i in load.at)
+
+
+def _quotients(i: Int) -> list[FloorDiv]:
+    atoms = [a for monomial, _ in i.terms for a, _ in monomial]
+    return [a for a in atoms if isinstance(a, FloorDiv) and a.num.free_indices()]
 
 
 def _common(plan: Plan, c: Contraction, products: list[Contraction]) -> Iterator[str]:

@@ -163,6 +163,16 @@ def too_much(span: Span, limit: int) -> Diagnostic:
     )
 
 
+def too_hard(span: Span, op: str) -> Diagnostic:
+    """Proofs that take longer than any that are meant."""
+    return Diagnostic(
+        code=TOO_BIG,
+        message=f"the proofs about op `{op}` take too many steps",
+        span=span,
+        help="state fewer conditions or simpler index expressions; reads with `else` need no proof",
+    )
+
+
 def too_many(span: Span, indices: int, conditions: int) -> Diagnostic:
     """A statement beyond what proofs are tried on."""
     return Diagnostic(
@@ -171,6 +181,11 @@ def too_many(span: Span, indices: int, conditions: int) -> Diagnostic:
         span=span,
         help="name parts of it in statements of their own",
     )
+
+
+def more_than(span: Span, what: str, limit: int, help: str = "") -> Diagnostic:
+    """A list that is longer than anything that is meant."""
+    return Diagnostic(code=TOO_BIG, message=f"more than {limit:,} {what}", span=span, help=help)
 
 
 def too_big(source: Source, limit: str) -> Diagnostic:

@@ -91,7 +91,7 @@ def test_moved_bytes_are_both_ways():
 @pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("*.toml")))
 def test_every_machine_of_the_project_is_read(name):
     machine, source = find_machine(name, {}, card="")
-    assert machine.bandwidth > 1e12
+    assert machine.bandwidth > 5e11
     assert machine.tensor["bf16"] > 1e14
     assert machine.vector
     assert machine.sfu
