@@ -116,3 +116,13 @@ def test_the_card_follows_the_target(opspec, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for target, machine in (("sm_80", "a100"), ("sm_90", "h200"), ("sm_100", "b200"), ("gfx942", "mi300x")):
         assert f"memory binds on {machine}" in opspec("explain", "specs/rows.op:norm", "--target", target).out
+
+
+def test_other_groupings_that_would_store_large_values_are_told(opspec, monkeypatch):
+    from opspec.driver import library, stages
+
+    monkeypatch.setattr(stages, "can_compile", lambda: False)
+    monkeypatch.setattr(library, "relatives_in", lambda _: [])
+    out = opspec("explain", str(ROOT / "specs/attention/prefill.op:attention")).out
+    assert "grouped as unfused, s (4 GiB), p (4 GiB) would go through memory at prefill_4k" in out
+    assert "warning: " not in out
