@@ -128,7 +128,7 @@ def unknown(name: str, known: list[str], span: Span | None, what: str = "name") 
         UNKNOWN_NAME,
         f"there is no {what} `{name}`",
         span,
-        f"{hint}known: {', '.join(f'`{k}`' for k in known)}",
+        f"{hint}known: {', '.join(f'`{k}`' for k in known)}" if known else f"there is no {what} at all",
     )
 
 

@@ -14,7 +14,7 @@ from opspec.analysis.query.context import refuse, unknown
 from opspec.analysis.query.elasticity import HERE, branch_of, elasticity_of
 from opspec.analysis.query.parse import Asked, Call, Name, Operation, Tends
 from opspec.analysis.query.quantity import NONE, PLAIN, Move, Quantity, shared_unit, word
-from opspec.analysis.query.solving import Solution, Unsolved, derivative_of, limit_of, solve_for
+from opspec.analysis.query.solving import Singular, Solution, Unsolved, derivative_of, limit_of, solve_for
 from opspec.source import Span
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ def call(at: Evaluator, asked: Call) -> Quantity:
         raise refuse(BAD_QUERY, f"`{asked.function}` takes {many}", asked.span)
     try:
         return function(at, asked.arguments[0], asked.arguments[-1], asked.span)
+    except Singular as reason:
+        raise refuse(NO_ANSWER, str(reason), asked.span, "ask for a form that depends on it") from None
     except Unsolved as reason:
         raise refuse(NO_ANSWER, f"no exact answer is known: {reason}", asked.span) from None
     except (NotImplementedError, ArithmeticError, ValueError, sympy.PolynomialError):
@@ -112,11 +114,18 @@ def _solve(at: Evaluator, equation: Argument, by: Argument, span: Span) -> Quant
     if left.word or right.word:
         raise refuse(BAD_QUERY, "`solve` takes numbers on both sides", span)
     shared_unit(left, right, "compare", span)
+    if left.value.has(sympy.oo) or right.value.has(sympy.oo):
+        raise refuse(
+            BAD_QUERY, "no side of an equation is infinite", span, f"ask for `limit(…, {by.text} -> oo)`"
+        )
     variable, old, new = at.variable(by.text, span)
     sides = [at.others_filled(q.value.xreplace({old: new}), by.text) for q in (left, right)]
     found = solve_for(sides[0], sides[1], variable, integer=True)
     if found.word:
-        return word(found.word, *found.notes)
+        absent = f"never: neither side depends on {by.text}"
+        depends = left.value.has(old) or right.value.has(old)
+        notes = (f"never, because {by.text} cancels" if n == absent and depends else n for n in found.notes)
+        return word(found.word, *notes)
     return _admissible(at, by.text, found, span)
 
 

@@ -77,3 +77,38 @@ def test_a_derivative_of_the_branch_that_holds():
 
 def test_resources_of_no_work_do_not_stand_in_a_time():
     assert ", 0)" not in ask("time on h200", "heads").symbolic
+
+
+@pytest.mark.parametrize(
+    "text", ["solve(flops == flops, T)", "solve(T - T == 0, T)", "solve(T == L + T - L, T)"]
+)
+def test_an_equation_that_determines_nothing_is_refused(text):
+    with pytest.raises(Failure) as caught:
+        ask(text)
+    (found,) = caught.value.diagnostics
+    assert found.code.code == "OP724"
+    assert found.message == "the two sides are equal for every T: the equation does not determine it"
+
+
+@pytest.mark.parametrize("text", ["solve(1 / (T - T) == 0, L)", "1 / 0", "solve(1 / 0 == 0, T)"])
+def test_a_division_by_zero_is_refused(text):
+    with pytest.raises(Failure) as caught:
+        ask(text)
+    assert caught.value.diagnostics[0].message == "division by zero"
+
+
+def test_why_never():
+    reasons = {
+        "solve(flops / bytes == 3000, B)": "never, because B cancels",
+        "solve(L == 3, T)": "never: neither side depends on T",
+        "solve(1 / T == 0, T)": "never: the sides only come near each other as T grows",
+        "solve(T ** 2 == -1, T)": "never: no positive T solves it",
+    }
+    for text, reason in reasons.items():
+        found = ask(text, settings={"L": 7, "D": 5} if "B cancels" in reason else {})
+        assert (found.word, found.notes[0]) == ("never", reason)
+
+
+def test_no_side_of_an_equation_is_infinite():
+    with pytest.raises(Failure, match="no side of an equation is infinite"):
+        ask("solve(T == oo, T)")
