@@ -26,6 +26,11 @@ def plan(text: str):
         ("y[m, n] = x[m, n] + 1", ("a map",)),
         ("y[m, n] = x[m, n] / sum[n](x[m, n])", ("sum over a", "a map over a")),
         ("y[m, n] = softmax[n](x[m, n])", ("max over a", "sum over a beside the max", "a map over a")),
+        ("y[m, n] = scan_sum[n](x[m, n])", ("running sum along a",)),
+        (
+            "y[m, n] = scan_max[n](x[m, n]) - max[n](x[m, n])",
+            ("running max along a", "max over a", "a map over a"),
+        ),
         (
             "y[m, n] = x[m, n] - sum[n](abs(x[m, n] - max[n](x[m, n])))",
             ("max over a", "sum over a after the max", "a map over a"),
@@ -107,3 +112,8 @@ def test_a_window_is_read_more_than_once_and_that_is_not_denied():
     plain = "op f[M, K](a: f32[M, K], b: f32[K]) -> c: f32[M] { kernel k { c[m] = sum[k](a[m, k] * b[k]) } }"
     (said,) = products_of(plan(plain))
     assert "each element of that operand is used once" in said
+
+
+def test_an_arg_reduction_runs_beside_its_extreme():
+    text = "op f[M, N](x: f32[M, N]) -> v: f32[M], i: i64[M] { kernel k { v[m] = max[n](x[m, n])\n i[m] = argmax[n](x[m, n]) } }"
+    assert pattern_of(plan(text)).steps == ("max over a", "argmax over a beside its extreme")

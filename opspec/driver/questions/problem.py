@@ -12,7 +12,7 @@ from opspec.emit.launcher import KernelLaunch
 from opspec.ir.integers import Datum, FloorDiv, Int
 from opspec.ir.program import Workload
 from opspec.ir.values import Read, Value, walk
-from opspec.schedule.graph import Fold, Load
+from opspec.schedule.graph import Fold, Load, Prefix
 from opspec.schedule.plan import Plan, Variant
 
 _REGULAR = 0.9
@@ -37,7 +37,7 @@ def products_of(plan: Plan) -> Iterator[str]:
         yield from _product(plan, c)
         yield from _common(plan, c, products)
     if not products:
-        folds = any(isinstance(n, Fold) for n in plan.graph.nodes)
+        folds = any(isinstance(n, Fold | Prefix) for n in plan.graph.nodes)
         yield f"no product of two operands: {_ROWS if folds else _ALONE}"
 
 
