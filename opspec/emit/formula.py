@@ -268,12 +268,15 @@ class _Formula(TorchExpressions):
         else:
             s, a = self._fresh(f"{name}_sum"), self._fresh(f"{name}_factor")
             step, pad = self._fresh("step"), "torch.nn.functional.pad"
+            before = self._fresh("before")
             self.body += [
                 f"{s} = torch.movedim({whole(value.body, '0')}, {k}, -1)",
                 f"{a} = torch.movedim({whole(value.decay, '1')}, {k}, -1)",
                 f"for {step} in (1 << bit for bit in range({s}.shape[-1].bit_length())):",
-                f"    {s} = {s} + {a} * {pad}({s}, ({step}, 0))[..., : {s}.shape[-1]]",
-                f"    {a} = {a} * {pad}({a}, ({step}, 0), value=1)[..., : {a}.shape[-1]]",
+                f"    {before} = {pad}({s}, ({step}, 0))[..., : {s}.shape[-1]]",
+                f"    {s} = {s} + {a} * {before}",
+                f"    {before} = {pad}({a}, ({step}, 0), value=1)[..., : {a}.shape[-1]]",
+                f"    {a} = {a} * {before}",
             ]
             text = f"torch.movedim({s}, -1, {k})"
         return f"torch.flip({text}, ({k},))" if value.reverse else text

@@ -22,6 +22,12 @@ def minimum(a, b):
 
 
 @triton.jit
+def is_nan(x):
+    """Whether an f32 value is NaN."""
+    return x != x
+
+
+@triton.jit
 def multiply(a, b):
     """The product, as a combine function."""
     return a * b
