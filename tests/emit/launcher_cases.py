@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -256,3 +258,13 @@ def what_is_remembered_has_an_end() -> None:
         assert len(m._scaled__operator.kinds) <= 3
     finally:
         library.KINDS = before
+
+
+@case
+def a_transformer_block_compiled_whole_equals_the_eager_one() -> None:
+    sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
+    import transformer_block as example
+
+    sizes = example.Sizes(batch=1, length=4, heads=2, head=8, hidden=24, vocabulary=30)
+    found = example.losses(sizes, torch.float32, "cpu", "aot_eager")
+    assert max(found.values()) - min(found.values()) < 1e-5, found
