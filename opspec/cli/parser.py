@@ -23,7 +23,7 @@ def lazy(module: str) -> Callable[[argparse.Namespace], int]:
 
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="opspec", description="One source for a GPU operator's closed-form cost, kernel and benchmark."
     )
     parser.add_argument("--version", action="version", version=f"opspec {VERSION}")

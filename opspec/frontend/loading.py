@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import assert_never
 
@@ -24,6 +25,7 @@ from opspec.frontend.builtins import RESERVED, function_names
 from opspec.frontend.compose import compose
 from opspec.frontend.faults import names
 from opspec.frontend.faults import syntax as faults
+from opspec.frontend.faults.naming import nearest
 from opspec.frontend.files import read_source
 from opspec.frontend.functions import check_parameters, check_recursion
 from opspec.frontend.operators import operator
@@ -198,12 +200,19 @@ class _Loader:
             return
         try:
             target = (base / item.path).resolve()
-            other = target.exists() and not target.is_file()
+            missing = not target.exists()
+            other = not missing and not target.is_file()
         except (OSError, ValueError, RuntimeError):
             self.report.append(faults.unreadable(item.span, item.path, "it is no path"))
             return
         if other:
             self.report.append(faults.unreadable(item.span, item.path, "it is no file"))
+            return
+        if missing:
+            near = [p.name for p in islice(target.parent.glob("*.op"), 200)] if target.parent.is_dir() else []
+            help_ = nearest(target.name, near)
+            self.report.append(faults.unreadable(item.span, item.path, "no such file or directory", help_))
+            self.complete = False
             return
         if target in {p for p, _ in chain}:
             first = next(k for k, (p, _) in enumerate(chain) if p == target)

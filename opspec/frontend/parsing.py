@@ -159,6 +159,12 @@ def _unexpected(
 def _advice(token: Token, previous: Token | None, accepted: set[str]) -> str:
     if previous is None or "OP" in accepted:
         return nearest(str(token), _ITEMS)
+    if token.type == "NAME":
+        close = nearest(str(token), [k.lower() for k in accepted & _keywords()])
+        if close:
+            return close
+    if previous.type == "NAME" and "COLON" in accepted and nearest(str(previous), ("inout",)):
+        return "did you mean `inout`?"
     if token.type == "EQUAL" and "COMPARE" in accepted:
         return "equality is written `==`"
     if str(token) in ("if", "elif", "while", "return", "lambda") and token.type == "NAME":

@@ -27,6 +27,7 @@ PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
 KINDS = 4096  # kinds of call that an operator remembers; beyond, it starts anew
 TAKEN: set[str] = set()
 GRADED = operator.attrgetter("requires_grad")
+NEGATED = operator.methodcaller("is_neg")
 # torch has no public way to ask whether a mode or a transform such as vmap is on
 MODES = torch._C._len_torch_dispatch_stack  # noqa: SLF001 - see above
 TRANSFORM = torch._C._functorch.peek_interpreter_stack  # noqa: SLF001 - see above
@@ -194,11 +195,11 @@ class Operator:
 
 
 def seen(tensors: Tensors) -> bool:
-    """Whether torch must see this call: a mode or transform is on, a subclass is among the tensors, or a
-    gradient is asked for."""
+    """Whether torch must see this call: a mode or transform is on, a subclass is among the tensors, a
+    gradient is asked for, or a negation is still to be done (of an imaginary part)."""
     if MODES() or TRANSFORM() is not None or not PLAIN.issuperset(map(type, tensors)):
         return True
-    return torch.is_grad_enabled() and any(map(GRADED, tensors))
+    return (torch.is_grad_enabled() and any(map(GRADED, tensors))) or any(map(NEGATED, tensors))
 
 
 def apart(tensors: Tensors) -> Tensors:

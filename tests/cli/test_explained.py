@@ -41,8 +41,8 @@ def test_a_product_tells_sizes_bound_heat_and_epilogue():
 
 def test_rows_tell_passes_path_vectors_and_neighbours():
     text = answers("norm")
-    assert "resident: x, w: one pass" in text
-    assert "streamed: x: 2 passes" in text
+    assert "resident: x, w in one pass" in text
+    assert "streamed: x in 2 passes" in text
     assert "sum over n at once, across the threads of the program" in text
     assert "in lanes: each keeps its own state through the stream, all are merged once at the end" in text
     assert "x, w, y along n, up to 16 B a thread (8 of bf16)" in text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -164,6 +166,41 @@ def compiled_for_any_length() -> None:
 
 
 @case
+def compiled_for_any_scalar() -> None:
+    m = built(SCALE)
+    x, w = torch.randn(3, 8), torch.randn(8)
+    many = compiled(lambda x, a: m.scaled(x, w, a=a), dynamic=True)
+    for a in (1.5, 2.5, 3.0):
+        same(many(x, a), x * w * a, 1e-5)
+
+
+@case
+def exported() -> None:
+    m = built(SCALE)
+
+    class Module(torch.nn.Module):
+        def forward(self, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+            return m.scaled(x, w) + 1
+
+    x, w = torch.randn(3, 8), torch.randn(8)
+    rows = torch.export.Dim("rows", min=2, max=100)
+    program = torch.export.export(Module(), (x, w), dynamic_shapes={"x": {0: rows}, "w": None})
+    assert "opspec_spec.scaled" in str(program.graph)
+    other = torch.randn(5, 8)
+    same(program.module()(other, w), other * w * 2 + 1, 1e-5)
+
+
+@case
+def a_negation_still_to_be_done_is_done() -> None:
+    m = built(SCALE)
+    x = torch.randn(3, 8, dtype=torch.complex64)
+    m.scaled(x.imag, torch.ones(8))
+    lazy = x.conj().imag
+    assert lazy.is_neg()
+    same(m.scaled(lazy, torch.ones(8)), -2 * x.imag)
+
+
+@case
 def registered_as_torch_asks() -> None:
     m = built(SCALE + SPLIT + STEP + BETWEEN)
     x, z, w = torch.randn(3, 8), torch.randn(3, 8), torch.randn(8)
@@ -256,3 +293,13 @@ def what_is_remembered_has_an_end() -> None:
         assert len(m._scaled__operator.kinds) <= 3
     finally:
         library.KINDS = before
+
+
+@case
+def a_transformer_block_compiled_whole_equals_the_eager_one() -> None:
+    sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
+    import transformer_block as example
+
+    sizes = example.Sizes(batch=1, length=4, heads=2, head=8, hidden=24, vocabulary=30)
+    found = example.losses(sizes, torch.float32, "cpu", "aot_eager")
+    assert max(found.values()) - min(found.values()) < 1e-5, found

@@ -22,7 +22,8 @@ from opspec.source import Source, Span
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """Everything that a name may refer to. ``traffic``: bytes by block from a schedule, if there is one.
-    ``find``: a machine by name; a spec may state some of its own."""
+    ``find``: a machine by name; a spec may state some of its own. ``moments``: sums over lengths that are data, as
+    they follow from the numbers of a shape; None where there are no such lengths."""
 
     op: Op
     costs: OpCost
@@ -30,6 +31,7 @@ class Context:
     machine: Machine | None = None
     traffic: Mapping[str, sympy.Expr] = field(default_factory=dict)
     find: Callable[[str], Machine] = load
+    moments: Callable[[Mapping[str, int | Fraction]], dict[str, int | Fraction]] | None = None
 
     def dims(self) -> dict[str, sympy.Expr]:
         """Dims and derived dims as expressions of dims."""
@@ -103,6 +105,12 @@ def with_settings(
                 message = f"`{name}` = {value} needs {', '.join(unbound(number)) or 'whole extents'}"
                 raise refuse(NO_ANSWER, message, place)
             found[old.name] = int(number)
+    if given and context.moments is not None:
+        found = {
+            **found,
+            **context.moments(found),
+            **{k: v for k, v in given.items() if k not in context.dims()},
+        }
     broken = broken_requirement(context.op, found) if given else None
     if broken is not None:
         dims = sorted(broken.left.dims() | broken.right.dims())

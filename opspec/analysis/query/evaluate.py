@@ -211,7 +211,11 @@ class Evaluator:
             if number.word or not number.value.is_Integer or number.value < 0:
                 raise refuse(BAD_QUERY, f"`{name}` needs an integer that is not negative", asked.span)
             env[name] = int(number.value)
-        q = self.with_set(env, asked.span).form(asked.x)
+        inner = self.with_set(env, asked.span)
+        q = inner.form(asked.x)
+        if self.context.moments is not None:
+            sums = {k: v for k, v in inner.env.items() if k not in self.context.dims()}
+            q = replace(q, value=evaluate(q.value, sums))
         for name, n in env.items():
             q = replace(q, value=_set(q.value, name, n, self.context))
         return q

@@ -35,7 +35,7 @@ def _reads(variant: Variant) -> Iterator[str]:
     for tensor in loaded:
         many.setdefault(1 + again[tensor], []).append(tensor)
     for times, tensors in sorted(many.items(), reverse=True):
-        yield f"{', '.join(tensors)}: {'one pass' if times == 1 else f'{times} passes'}"
+        yield f"{', '.join(tensors)} in {'one pass' if times == 1 else f'{times} passes'}"
 
 
 def _paths(launch: KernelLaunch, variant: Variant) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from opspec.diagnostics import Code, Diagnostic, Note, register
+from opspec.frontend.faults.lookalikes import meant_by
 from opspec.source import Source, Span
 
 STRAY = register(
@@ -113,8 +114,9 @@ def stray(span: Span, text: str) -> Diagnostic:
             code=STRAY, message="a string is never closed", span=span, help='end it with `"` on the same line'
         )
     shown = text if text.isprintable() else f"U+{ord(text):04X}"
-    hint = "names are made of ASCII letters, digits and `_`" if text.isalpha() else ""
-    return Diagnostic(code=STRAY, message=f"unexpected character `{shown}`", span=span, help=hint)
+    return Diagnostic(
+        code=STRAY, message=f"unexpected character `{shown}`", span=span, help=meant_by(text[:1])
+    )
 
 
 def unexpected(span: Span, found: str, expected: str, help: str = "") -> Diagnostic:
