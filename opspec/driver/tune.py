@@ -187,7 +187,9 @@ def probe(
         def start(
             self, kernel: Any, grid: Any, options: dict[str, Any], *args: Any, **constants: Any
         ) -> None:
-            del grid, args, constants
+            del args, constants
+            if 0 in (grid if isinstance(grid, tuple) else (grid,)):
+                return
             kept = {k: v for k, v in options.items() if isinstance(v, int) and not isinstance(v, bool)}
             seen.setdefault(self.block, (kernel.fn.__name__, kept))
 
