@@ -19,7 +19,6 @@ from opspec.ir.integers import Datum, Int
 from opspec.ir.program import Lengths, Module, Op, Tensor
 from opspec.ir.values import Binary, Read, Reduce, integers, walk
 
-
 MOST = 32  # lengths of a distribution that a driver states
 
 
