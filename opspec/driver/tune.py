@@ -187,7 +187,9 @@ def probe(
         def start(
             self, kernel: Any, grid: Any, options: dict[str, Any], *args: Any, **constants: Any
         ) -> None:
-            del grid, args, constants
+            del args, constants
+            if 0 in (grid if isinstance(grid, tuple) else (grid,)):
+                return
             kept = {k: v for k, v in options.items() if isinstance(v, int) and not isinstance(v, bool)}
             seen.setdefault(self.block, (kernel.fn.__name__, kept))
 
@@ -247,11 +249,11 @@ def _race(
         named[label] = (candidate, own)
         runners[label] = replace(our_candidate(own, sets), name=label, keep=False)
     untuned = next(iter(runners))
-    quick = Policy(least=5, seconds=0.0, spread=float("inf"), budget=0.0)
+    warm = Policy(least=1, seconds=0.0, spread=float("inf"), budget=0.0)
+    quick = Policy(least=7, seconds=0.0, spread=float("inf"), budget=10.0)
     first = Sampling()
-    for samples in (Sampling(), first):
-        for _ in range(2 if samples is first else 1):
-            interleave(bench.device, list(runners.values()), quick, samples, sets=len(sets))
+    interleave(bench.device, list(runners.values()), warm, Sampling(), sets=len(sets))
+    interleave(bench.device, list(runners.values()), quick, first, sets=len(sets))
     order = sorted(runners, key=lambda n: summarise(first.samples[n]).median)
     finalists = [untuned, *[n for n in order if n != untuned][:FINALISTS]]
     progress(f"timing the {len(finalists)} fastest")

@@ -102,7 +102,8 @@ def _plain_choice(
     for axis in roles.tile:
         if axis in text.blocks:
             block = text.blocks[axis]
-            low = f", {sizes.least}" if axis in fast_axes(graph) else ""
+            least = _least(variant, axis, cases, sizes, along=axis in fast_axes(graph))
+            low = f", {least}" if least > 1 else ""
             lines.append(f"{block} = launch.power_of_2({extent[axis]}{low})")
             done.append(block)
     held = bool(done) and not last
@@ -162,6 +163,18 @@ def _plain_choice(
         warps=f"launch.warps({elements}, {PER_THREAD})",
         stages=stages,
     )
+
+
+def _least(
+    variant: Variant, axis: str, cases: Sequence[Mapping[str, int]], sizes: Sizes, *, along: bool
+) -> int:
+    """The smallest block of a whole axis: along memory a fixed one, else what every workload fills, so that
+    lengths below it share a binary and those of the workloads keep theirs."""
+    if along:
+        return sizes.least
+    whole = variant.program.axis(axis).extent
+    smallest = min((whole.evaluate(c) for c in cases), default=1)
+    return min(sizes.least, 1 << max(smallest - 1, 0).bit_length())
 
 
 def _bucket(

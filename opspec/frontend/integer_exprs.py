@@ -13,6 +13,7 @@ from opspec.ir.dtypes import choices
 from opspec.ir.integers import ONE, Datum, Index, Int, dim, floor_div, greatest, least, mod
 from opspec.ir.values import Extent, Literal, Read, Value
 
+MAX_TERMS = 400
 MAX_ATOMS = 1_000  # in the operands of a division, nested ones included
 
 
@@ -65,8 +66,7 @@ def try_integer(expr: s.Expr, scope: OpScope, env: Env) -> Int:
 
 
 def _arithmetic(expr: s.Infix, op: str, x: Int, y: Int) -> Int:
-    _small(expr, len(x.terms) * len(y.terms) if op == "*" else len(x.terms) + len(y.terms))
-    if op in ("//", "%") and sum(1 for _ in islice(chain(x.atoms(), y.atoms()), MAX_ATOMS + 1)) > MAX_ATOMS:
+    if is_wide(op, x, y):
         raise _not(expr, "has too many terms")
     match op:
         case "+":
@@ -80,8 +80,15 @@ def _arithmetic(expr: s.Infix, op: str, x: Int, y: Int) -> Int:
     return floor_div(x, y) if op == "//" else mod(x, y)
 
 
+def is_wide(op: str, x: Int, y: Int) -> bool:
+    """Whether the result has more terms, or a division more inside of it, than proofs are tried on."""
+    if op in ("//", "%"):
+        return sum(1 for _ in islice(chain(x.atoms(), y.atoms()), MAX_ATOMS + 1)) > MAX_ATOMS
+    return (len(x.terms) * len(y.terms) if op == "*" else len(x.terms) + len(y.terms)) > MAX_TERMS
+
+
 def _small(expr: s.Expr, terms: int) -> None:
-    if terms > 400:
+    if terms > MAX_TERMS:
         raise _not(expr, "has too many terms")
 
 

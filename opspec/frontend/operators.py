@@ -8,13 +8,13 @@ from opspec.diagnostics import Diagnostic
 from opspec.frontend import coverage, signature
 from opspec.frontend import syntax as s
 from opspec.frontend.boundaries import read_names
+from opspec.frontend.drafts import MAX_DEPTH
 from opspec.frontend.faults import domains, grouping, names
 from opspec.frontend.faults import syntax as forms
 from opspec.frontend.faults.naming import in_statement, nearest
 from opspec.frontend.inplace import check_in_place
 from opspec.frontend.scope import OpScope, Skip
 from opspec.frontend.statements import statement
-from opspec.frontend.value_exprs import MAX_DEPTH
 from opspec.ir.dtypes import DTypeParam
 from opspec.ir.facts import facts
 from opspec.ir.program import Assume, Boundary, Define, Kernel, Op, Require

@@ -1,6 +1,6 @@
 """What one kind of call launches, decided once and then only repeated.
 
-The first call with some shapes, strides, dtypes, devices and alignments runs the generated checks and
+The first calls with some shapes, strides, dtypes, devices and alignments run the generated checks and
 choices. A ``Call`` writes down what they launched; a ``Replay`` does it again for other tensors of the
 same kind: it makes the results, fills in pointers and scalars, and launches the compiled kernels. Nothing
 here waits for the device or looks at data, so a call can be captured in a CUDA graph.
@@ -124,7 +124,7 @@ def moved(arg: Any, value: Any) -> Any:
 
 @dataclass(slots=True)
 class Call:
-    """The first call of a kind: launches for real and writes down what to repeat.
+    """A call of a kind that is not known yet: launches, and if ``recording`` writes down what to repeat.
 
     ``tensors`` are told apart by identity, so no object may stand in it twice.
     """
@@ -134,6 +134,7 @@ class Call:
     workspaces: list[Shaped] = field(default_factory=list)
     launches: list[Launch] = field(default_factory=list)
     tunings: Mapping[str, Tuning] = field(default_factory=dict)
+    recording: bool = True
 
     def tuned(self, kernel: str) -> Tuning:
         """What is known to be faster for a kernel block than its untuned choice; mostly nothing."""
@@ -156,6 +157,10 @@ class Call:
         if sizes[0] > GRID:
             raise LaunchError(f"{sizes[0]} programs are more than one launch takes ({GRID})")
         x, y, z = (*sizes, 1, 1)[:3]
+        if not self.recording:
+            with on(self.device):
+                kernel[x, y, z](*args, **options, **constants)
+            return
         given = {**options, **constants}
         known = [id(t) for t in self.tensors]
         places: list[int | None] = []

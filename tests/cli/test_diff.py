@@ -257,7 +257,7 @@ def test_imports_through_links_and_links_that_lead_out(work, opspec):
 
 
 def test_bytes_that_are_no_text(work, opspec):
-    work.write("specs/scale.op", b"\xff\xfe op")
+    work.write("specs/scale.op", b"caf\xe9 op")
     ran = opspec("diff", "HEAD")
     assert ran.status == 2
     assert "not UTF-8" in ran.err

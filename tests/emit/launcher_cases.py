@@ -69,6 +69,8 @@ def a_kind_of_call_is_its_shapes_strides_dtypes_and_alignment() -> None:
     ]
     for k, x in enumerate(calls[:4]):
         same(m.scaled(x, w), x * w * 2)
+        assert len(kinds) == k
+        same(m.scaled(x, w), x * w * 2)
         assert len(kinds) == k + 1
     same(m.scaled(calls[4], w), calls[4] * w * 2)
     assert len(kinds) == 4
@@ -80,7 +82,8 @@ def a_kind_of_call_is_its_shapes_strides_dtypes_and_alignment() -> None:
 def the_same_tensor_twice_and_then_two() -> None:
     m = built(SPLIT)
     x, z = torch.randn(3, 5), torch.randn(3, 5)
-    same(m.split(x, x)[0], torch.zeros(3, 5))
+    for _ in range(2):
+        same(m.split(x, x)[0], torch.zeros(3, 5))
     s, total = m.split(x, z)
     same(s, x - z)
     same(total, ((x - z) ** 2).sum(1), 1e-5)
@@ -92,7 +95,7 @@ def the_same_tensor_twice_and_then_two() -> None:
 def out_receives_the_results() -> None:
     m = built(SPLIT + SCALE)
     x, z = torch.randn(3, 5), torch.randn(3, 5)
-    for _ in range(2):
+    for _ in range(3):
         outs = torch.empty(5, 3).T, torch.empty(6)[::2]
         found = m.split(x, z, out=outs)
         assert found[0] is outs[0]
@@ -242,8 +245,8 @@ def shapes_without_data() -> None:
         assert (s.shape, total.shape, s.dtype) == ((3, 5), (3,), torch.float32)
     y = m.scaled(torch.empty(3, 5, device="meta"), torch.empty(5, device="meta"))
     assert (y.shape, y.device.type) == ((3, 5), "meta")
-    assert m.scaled(torch.empty(0, 5), torch.empty(5)).shape == (0, 5)
-    assert m.scaled(torch.empty(0, 5), torch.empty(5)).shape == (0, 5)
+    for _ in range(3):
+        assert m.scaled(torch.empty(0, 5), torch.empty(5)).shape == (0, 5)
 
 
 @case
@@ -287,10 +290,10 @@ def what_is_remembered_has_an_end() -> None:
     m, before = built(SCALE), library.KINDS
     library.KINDS = 3
     try:
-        for rows in range(1, 6):
+        for rows in (1, 2, 3, 4, 5, 1, 2, 3, 4, 5):
             x = torch.randn(rows, 4)
             same(m.scaled(x, torch.ones(4)), x * 2)
-        assert len(m._scaled__operator.kinds) <= 3
+        assert 1 <= len(m._scaled__operator.kinds) <= 3
     finally:
         library.KINDS = before
 

@@ -154,7 +154,7 @@ def _configure_decode_attention_flash_decode(
 ):
     """Kernel, grid and launch options of `flash_decode` for one shape."""
     BLOCK_D = launch.power_of_2(D, 64)
-    BLOCK_T = launch.power_of_2(T)
+    BLOCK_T = launch.power_of_2(T, 64)
     if BLOCK_D * BLOCK_T <= 16384 and launch.chosen(tuned, "_decode_attention_flash_decode_resident"):
         options = {
             "BLOCK_D": BLOCK_D,
@@ -447,7 +447,7 @@ def _configure_decode_attention_fp8_flash_decode(
 ):
     """Kernel, grid and launch options of `flash_decode` for one shape."""
     BLOCK_D = launch.power_of_2(D, 64)
-    BLOCK_T = launch.power_of_2(T)
+    BLOCK_T = launch.power_of_2(T, 64)
     if BLOCK_D * BLOCK_T <= 16384 and launch.chosen(tuned, "_decode_attention_fp8_flash_decode_resident"):
         options = {
             "BLOCK_D": BLOCK_D,

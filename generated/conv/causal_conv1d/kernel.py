@@ -110,7 +110,7 @@ def _causal_conv1d_conv_streamed(
 
 def _configure_causal_conv1d_conv(B: int, T: int, C: int, K: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `conv` for one shape."""
-    BLOCK_K = launch.power_of_2(K)
+    BLOCK_K = launch.power_of_2(K, 4)
     BLOCK_C = launch.power_of_2(C, 1, max(128, launch.share(4096, BLOCK_K)))
     if BLOCK_K * BLOCK_C <= 16384 and launch.chosen(tuned, "_causal_conv1d_conv_resident"):
         options = {

@@ -25,7 +25,9 @@ def reference(x, w, label, ignore):
     lse_m = torch.amax(z, dim=1)
     lse_sum = torch.sum(torch.exp(z - lse_m[:, None]), dim=1)
     lse_2 = lse_m + torch.log(lse_sum)
-    loss_2 = torch.where((label == ignore), 0.0, lse_2 - z[torch.arange(M, device=device), label])
+    loss_2 = torch.where(
+        (label == ignore), 0.0, lse_2 - z[torch.arange(M, device=device), (label).clamp(0, z.shape[1] - 1)]
+    )
     return loss_2.to(real), lse_2.to(real)
 
 

@@ -40,24 +40,23 @@ def _group_norm_silu_nchw_groups_resident(
     n = pid // G
     k = tl.arange(0, BLOCK_K).to(INDEX)
     s = tl.arange(0, BLOCK_S).to(INDEX)
-    x_at = x_ptr + n * x_stride_N + (g * C // G + k)[:, None] * x_stride_C + s[None, :] * x_stride_S
+    x_at = x_ptr + n * x_stride_N + (g * (C // G) + k)[:, None] * x_stride_C + s[None, :] * x_stride_S
     mask = (k[:, None] < C // G) & (s[None, :] < S)
     x = tl.load(x_at, mask=mask, other=0.0).to(tl.float32)
     # v[n, g, k, s] = x[n, g * K + k, s] for g < G, k < K
     v = x
     z_sum = tl.sum(tl.where(mask, v, 0.0))
-    c = v - z_sum / tl.cast(tl.cast(S, tl.int64) * C // G, tl.float32)
+    c = v - z_sum / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)
     z_sum_2 = tl.sum(tl.where(mask, c * c, 0.0))
     # z[n, g, k, s] = layernorm[k, s](v[n, g, k, s], eps)
-    z = c * tl.rsqrt(z_sum_2 / tl.cast(tl.cast(S, tl.int64) * C // G, tl.float32) + eps)
-    weight = tl.load(weight_ptr + (g * C // G + k) * weight_stride_C, mask=k < C // G, other=0.0).to(
-        tl.float32
-    )
-    bias = tl.load(bias_ptr + (g * C // G + k) * bias_stride_C, mask=k < C // G, other=0.0).to(tl.float32)
+    z = c * tl.rsqrt(z_sum_2 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32) + eps)
+    weight_at = weight_ptr + (g * (C // G) + k) * weight_stride_C
+    weight = tl.load(weight_at, mask=k < C // G, other=0.0).to(tl.float32)
+    bias = tl.load(bias_ptr + (g * (C // G) + k) * bias_stride_C, mask=k < C // G, other=0.0).to(tl.float32)
     y_x = z * weight[:, None] + bias[:, None]
     # y[n, g * K + k, s] = silu(z[n, g, k, s] * weight[g * K + k] + bias[g * K + k]) for g < G, k < K
     y = y_x * (1.0 / (1.0 + tl.exp(-y_x)))
-    y_at = y_ptr + n * y_stride_N + (g * C // G + k)[:, None] * y_stride_C + s[None, :] * y_stride_S
+    y_at = y_ptr + n * y_stride_N + (g * (C // G) + k)[:, None] * y_stride_C + s[None, :] * y_stride_S
     tl.store(y_at, y, mask=mask)
 
 
@@ -92,17 +91,19 @@ def _group_norm_silu_nchw_groups_streamed1(
     g = pid % G
     n = pid // G
     k = tl.arange(0, BLOCK_K).to(INDEX)
-    weight = tl.load(weight_ptr + (g * C // G + k) * weight_stride_C, mask=k < C // G, other=0.0).to(
-        tl.float32
-    )
-    bias = tl.load(bias_ptr + (g * C // G + k) * bias_stride_C, mask=k < C // G, other=0.0).to(tl.float32)
+    weight_at = weight_ptr + (g * (C // G) + k) * weight_stride_C
+    weight = tl.load(weight_at, mask=k < C // G, other=0.0).to(tl.float32)
+    bias = tl.load(bias_ptr + (g * (C // G) + k) * bias_stride_C, mask=k < C // G, other=0.0).to(tl.float32)
     z_sum_lanes = tl.zeros((BLOCK_K, BLOCK_S), tl.float32)
     # sweep 1 of 3 over s
     for s_start in range(0, S, STEPS * BLOCK_S):
         s = s_start + tl.arange(0, STEPS)[:, None] * BLOCK_S
         s = (s + tl.arange(0, BLOCK_S)[None, :]).to(INDEX)
         x_at = (
-            x_ptr + n * x_stride_N + (g * C // G + k)[:, None, None] * x_stride_C + s[None, :, :] * x_stride_S
+            x_ptr
+            + n * x_stride_N
+            + (g * (C // G) + k)[:, None, None] * x_stride_C
+            + s[None, :, :] * x_stride_S
         )
         mask = (k[:, None, None] < C // G) & (s[None, :, :] < S)
         x = tl.load(x_at, mask=mask, other=0.0, eviction_policy="evict_last").to(tl.float32)
@@ -117,12 +118,15 @@ def _group_norm_silu_nchw_groups_streamed1(
         s = s_start + tl.arange(0, STEPS)[:, None] * BLOCK_S
         s = (s + tl.arange(0, BLOCK_S)[None, :]).to(INDEX)
         x_at = (
-            x_ptr + n * x_stride_N + (g * C // G + k)[:, None, None] * x_stride_C + s[None, :, :] * x_stride_S
+            x_ptr
+            + n * x_stride_N
+            + (g * (C // G) + k)[:, None, None] * x_stride_C
+            + s[None, :, :] * x_stride_S
         )
         mask_2 = (k[:, None, None] < C // G) & (s[None, :, :] < S)
         x = tl.load(x_at, mask=mask_2, other=0.0, eviction_policy="evict_last").to(tl.float32)
         v = x
-        c = v - z_sum / tl.cast(tl.cast(S, tl.int64) * C // G, tl.float32)
+        c = v - z_sum / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)
         z_sum_2_lanes_chunk = tl.sum(tl.where(mask_2, c * c, 0.0), axis=1)
         z_sum_2_lanes = z_sum_2_lanes + z_sum_2_lanes_chunk
     z_sum_2 = tl.sum(z_sum_2_lanes)
@@ -131,19 +135,25 @@ def _group_norm_silu_nchw_groups_streamed1(
         s = s_start + tl.arange(0, STEPS)[:, None] * BLOCK_S
         s = (s + tl.arange(0, BLOCK_S)[None, :]).to(INDEX)
         x_at = (
-            x_ptr + n * x_stride_N + (g * C // G + k)[:, None, None] * x_stride_C + s[None, :, :] * x_stride_S
+            x_ptr
+            + n * x_stride_N
+            + (g * (C // G) + k)[:, None, None] * x_stride_C
+            + s[None, :, :] * x_stride_S
         )
         mask_3 = (k[:, None, None] < C // G) & (s[None, :, :] < S)
         x = tl.load(x_at, mask=mask_3, other=0.0, eviction_policy="evict_first").to(tl.float32)
         v = x
-        c = v - z_sum / tl.cast(tl.cast(S, tl.int64) * C // G, tl.float32)
+        c = v - z_sum / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)
         # z[n, g, k, s] = layernorm[k, s](v[n, g, k, s], eps)
-        z = c * tl.rsqrt(z_sum_2 / tl.cast(tl.cast(S, tl.int64) * C // G, tl.float32) + eps)
+        z = c * tl.rsqrt(z_sum_2 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32) + eps)
         y_x = z * weight[:, None, None] + bias[:, None, None]
         # y[n, g * K + k, s] = silu(z[n, g, k, s] * weight[g * K + k] + bias[g * K + k]) for g < G, k < K
         y = y_x * (1.0 / (1.0 + tl.exp(-y_x)))
         y_at = (
-            y_ptr + n * y_stride_N + (g * C // G + k)[:, None, None] * y_stride_C + s[None, :, :] * y_stride_S
+            y_ptr
+            + n * y_stride_N
+            + (g * (C // G) + k)[:, None, None] * y_stride_C
+            + s[None, :, :] * y_stride_S
         )
         tl.store(y_at, y, mask=mask_3, eviction_policy="evict_first")
 
@@ -183,7 +193,7 @@ def _group_norm_silu_nchw_groups_streamed2(
         for s_start in range(0, S, STEPS * BLOCK_S):
             s = s_start + tl.arange(0, STEPS)[:, None] * BLOCK_S
             s = (s + tl.arange(0, BLOCK_S)[None, :]).to(INDEX)
-            x_at = x_ptr + n * x_stride_N + (g * C // G + k) * x_stride_C + s * x_stride_S
+            x_at = x_ptr + n * x_stride_N + (g * (C // G) + k) * x_stride_C + s * x_stride_S
             x = tl.load(x_at, mask=s < S, other=0.0, eviction_policy="evict_first").to(tl.float32)
             # v[n, g, k, s] = x[n, g * K + k, s] for g < G, k < K
             v = x
@@ -196,30 +206,31 @@ def _group_norm_silu_nchw_groups_streamed2(
         for s_start in range(0, S, STEPS * BLOCK_S):
             s = s_start + tl.arange(0, STEPS)[:, None] * BLOCK_S
             s = (s + tl.arange(0, BLOCK_S)[None, :]).to(INDEX)
-            x_at = x_ptr + n * x_stride_N + (g * C // G + k) * x_stride_C + s * x_stride_S
+            x_at = x_ptr + n * x_stride_N + (g * (C // G) + k) * x_stride_C + s * x_stride_S
             x = tl.load(x_at, mask=s < S, other=0.0, eviction_policy="evict_first").to(tl.float32)
             v = x
-            c = v - z_sum / tl.cast(tl.cast(S, tl.int64) * C // G, tl.float32)
+            c = v - z_sum / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)
             z_sum_2_lanes_chunk = tl.sum(tl.where(s < S, c * c, 0.0), axis=0)
             z_sum_2_lanes = z_sum_2_lanes + z_sum_2_lanes_chunk
     z_sum_2 = tl.sum(z_sum_2_lanes)
     # sweep 3 of 3 over k
     for k in range(C // G):
-        weight = tl.load(weight_ptr + (g * C // G + k) * weight_stride_C).to(tl.float32)
-        bias = tl.load(bias_ptr + (g * C // G + k) * bias_stride_C).to(tl.float32)
+        weight_at = weight_ptr + (g * (C // G) + k) * weight_stride_C
+        weight = tl.load(weight_at).to(tl.float32)
+        bias = tl.load(bias_ptr + (g * (C // G) + k) * bias_stride_C).to(tl.float32)
         for s_start in range(0, S, STEPS * BLOCK_S):
             s = s_start + tl.arange(0, STEPS)[:, None] * BLOCK_S
             s = (s + tl.arange(0, BLOCK_S)[None, :]).to(INDEX)
-            x_at = x_ptr + n * x_stride_N + (g * C // G + k) * x_stride_C + s * x_stride_S
+            x_at = x_ptr + n * x_stride_N + (g * (C // G) + k) * x_stride_C + s * x_stride_S
             x = tl.load(x_at, mask=s < S, other=0.0, eviction_policy="evict_first").to(tl.float32)
             v = x
-            c = v - z_sum / tl.cast(tl.cast(S, tl.int64) * C // G, tl.float32)
+            c = v - z_sum / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)
             # z[n, g, k, s] = layernorm[k, s](v[n, g, k, s], eps)
-            z = c * tl.rsqrt(z_sum_2 / tl.cast(tl.cast(S, tl.int64) * C // G, tl.float32) + eps)
+            z = c * tl.rsqrt(z_sum_2 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32) + eps)
             y_x = z * weight + bias
             # y[n, g * K + k, s] = silu(z[n, g, k, s] * weight[g * K + k] + bias[g * K + k]) for g < G, k < K
             y = y_x * (1.0 / (1.0 + tl.exp(-y_x)))
-            y_at = y_ptr + n * y_stride_N + (g * C // G + k) * y_stride_C + s * y_stride_S
+            y_at = y_ptr + n * y_stride_N + (g * (C // G) + k) * y_stride_C + s * y_stride_S
             tl.store(y_at, y, mask=s < S, eviction_policy="evict_first")
 
 
@@ -233,7 +244,7 @@ def _configure_group_norm_silu_nchw_groups(
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `groups` for one shape."""
-    BLOCK_K = launch.power_of_2(C // G)
+    BLOCK_K = launch.power_of_2(C // G, 16)
     BLOCK_S = launch.power_of_2(S, 64)
     if BLOCK_K * BLOCK_S <= 16384 and launch.chosen(tuned, "_group_norm_silu_nchw_groups_resident"):
         options = {
@@ -245,7 +256,7 @@ def _configure_group_norm_silu_nchw_groups(
         }
         options = launch.over(options, tuned, "_group_norm_silu_nchw_groups_resident")
         return _group_norm_silu_nchw_groups_resident, N * G, options
-    BLOCK_K = launch.power_of_2(C // G)
+    BLOCK_K = launch.power_of_2(C // G, 16)
     if BLOCK_K <= 4 and launch.chosen(tuned, "_group_norm_silu_nchw_groups_streamed1"):
         BLOCK_S = launch.power_of_2(
             S, 1, min(256 * (16 // width), launch.share(8 * 256 * (16 // width), BLOCK_K))
@@ -407,25 +418,24 @@ def _group_norm_silu_nhwc_groups_resident(
     n = pid // G
     s = tl.arange(0, BLOCK_S).to(INDEX)
     k = tl.arange(0, BLOCK_K).to(INDEX)
-    x_at = x_ptr + n * x_stride_N + s[:, None] * x_stride_S + (g * C // G + k)[None, :] * x_stride_C
+    x_at = x_ptr + n * x_stride_N + s[:, None] * x_stride_S + (g * (C // G) + k)[None, :] * x_stride_C
     mask = (s[:, None] < S) & (k[None, :] < C // G)
     x = tl.load(x_at, mask=mask, other=0.0).to(tl.float32)
     # v[n, g, k, s] = x[n, s, g * K + k] for g < G, k < K
     v = x
     mask_2 = (k[None, :] < C // G) & (s[:, None] < S)
     z_sum = tl.sum(tl.where(mask_2, v, 0.0))
-    c = v - z_sum / tl.cast(tl.cast(S, tl.int64) * C // G, tl.float32)
+    c = v - z_sum / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)
     z_sum_2 = tl.sum(tl.where(mask_2, c * c, 0.0))
     # z[n, g, k, s] = layernorm[k, s](v[n, g, k, s], eps)
-    z = c * tl.rsqrt(z_sum_2 / tl.cast(tl.cast(S, tl.int64) * C // G, tl.float32) + eps)
-    weight = tl.load(weight_ptr + (g * C // G + k) * weight_stride_C, mask=k < C // G, other=0.0).to(
-        tl.float32
-    )
-    bias = tl.load(bias_ptr + (g * C // G + k) * bias_stride_C, mask=k < C // G, other=0.0).to(tl.float32)
+    z = c * tl.rsqrt(z_sum_2 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32) + eps)
+    weight_at = weight_ptr + (g * (C // G) + k) * weight_stride_C
+    weight = tl.load(weight_at, mask=k < C // G, other=0.0).to(tl.float32)
+    bias = tl.load(bias_ptr + (g * (C // G) + k) * bias_stride_C, mask=k < C // G, other=0.0).to(tl.float32)
     y_x = z * weight[None, :] + bias[None, :]
     # y[n, s, g * K + k] = silu(z[n, g, k, s] * weight[g * K + k] + bias[g * K + k]) for g < G, k < K
     y = y_x * (1.0 / (1.0 + tl.exp(-y_x)))
-    y_at = y_ptr + n * y_stride_N + s[:, None] * y_stride_S + (g * C // G + k)[None, :] * y_stride_C
+    y_at = y_ptr + n * y_stride_N + s[:, None] * y_stride_S + (g * (C // G) + k)[None, :] * y_stride_C
     tl.store(y_at, y, mask=mask)
 
 
@@ -459,15 +469,14 @@ def _group_norm_silu_nhwc_groups_streamed1(
     g = pid % G
     n = pid // G
     k = tl.arange(0, BLOCK_K).to(INDEX)
-    weight = tl.load(weight_ptr + (g * C // G + k) * weight_stride_C, mask=k < C // G, other=0.0).to(
-        tl.float32
-    )
-    bias = tl.load(bias_ptr + (g * C // G + k) * bias_stride_C, mask=k < C // G, other=0.0).to(tl.float32)
+    weight_at = weight_ptr + (g * (C // G) + k) * weight_stride_C
+    weight = tl.load(weight_at, mask=k < C // G, other=0.0).to(tl.float32)
+    bias = tl.load(bias_ptr + (g * (C // G) + k) * bias_stride_C, mask=k < C // G, other=0.0).to(tl.float32)
     z_sum_lanes = tl.zeros((BLOCK_S, BLOCK_K), tl.float32)
     # sweep 1 of 3 over s
     for s_start in range(0, S, BLOCK_S):
         s = (s_start + tl.arange(0, BLOCK_S)).to(INDEX)
-        x_at = x_ptr + n * x_stride_N + s[:, None] * x_stride_S + (g * C // G + k)[None, :] * x_stride_C
+        x_at = x_ptr + n * x_stride_N + s[:, None] * x_stride_S + (g * (C // G) + k)[None, :] * x_stride_C
         mask = (s[:, None] < S) & (k[None, :] < C // G)
         x = tl.load(x_at, mask=mask, other=0.0, eviction_policy="evict_last").to(tl.float32)
         # v[n, g, k, s] = x[n, s, g * K + k] for g < G, k < K
@@ -479,28 +488,28 @@ def _group_norm_silu_nhwc_groups_streamed1(
     # sweep 2 of 3 over s
     for s_start in range(0, S, BLOCK_S):
         s = (s_start + tl.arange(0, BLOCK_S)).to(INDEX)
-        x_at = x_ptr + n * x_stride_N + s[:, None] * x_stride_S + (g * C // G + k)[None, :] * x_stride_C
+        x_at = x_ptr + n * x_stride_N + s[:, None] * x_stride_S + (g * (C // G) + k)[None, :] * x_stride_C
         mask_3 = (s[:, None] < S) & (k[None, :] < C // G)
         x = tl.load(x_at, mask=mask_3, other=0.0, eviction_policy="evict_last").to(tl.float32)
         v = x
-        c = v - z_sum / tl.cast(tl.cast(S, tl.int64) * C // G, tl.float32)
+        c = v - z_sum / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)
         mask_4 = (k[None, :] < C // G) & (s[:, None] < S)
         z_sum_2_lanes = z_sum_2_lanes + tl.where(mask_4, c * c, 0.0)
     z_sum_2 = tl.sum(z_sum_2_lanes)
     # sweep 3 of 3 over s
     for s_start in range(0, S, BLOCK_S):
         s = (s_start + tl.arange(0, BLOCK_S)).to(INDEX)
-        x_at = x_ptr + n * x_stride_N + s[:, None] * x_stride_S + (g * C // G + k)[None, :] * x_stride_C
+        x_at = x_ptr + n * x_stride_N + s[:, None] * x_stride_S + (g * (C // G) + k)[None, :] * x_stride_C
         mask_5 = (s[:, None] < S) & (k[None, :] < C // G)
         x = tl.load(x_at, mask=mask_5, other=0.0, eviction_policy="evict_first").to(tl.float32)
         v = x
-        c = v - z_sum / tl.cast(tl.cast(S, tl.int64) * C // G, tl.float32)
+        c = v - z_sum / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)
         # z[n, g, k, s] = layernorm[k, s](v[n, g, k, s], eps)
-        z = c * tl.rsqrt(z_sum_2 / tl.cast(tl.cast(S, tl.int64) * C // G, tl.float32) + eps)
+        z = c * tl.rsqrt(z_sum_2 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32) + eps)
         y_x = z * weight[None, :] + bias[None, :]
         # y[n, s, g * K + k] = silu(z[n, g, k, s] * weight[g * K + k] + bias[g * K + k]) for g < G, k < K
         y = y_x * (1.0 / (1.0 + tl.exp(-y_x)))
-        y_at = y_ptr + n * y_stride_N + s[:, None] * y_stride_S + (g * C // G + k)[None, :] * y_stride_C
+        y_at = y_ptr + n * y_stride_N + s[:, None] * y_stride_S + (g * (C // G) + k)[None, :] * y_stride_C
         tl.store(y_at, y, mask=mask_5, eviction_policy="evict_first")
 
 
@@ -539,7 +548,7 @@ def _group_norm_silu_nhwc_groups_streamed2(
         for k_start in range(0, C // G, STEPS * BLOCK_K):
             k = k_start + tl.arange(0, STEPS)[:, None] * BLOCK_K
             k = (k + tl.arange(0, BLOCK_K)[None, :]).to(INDEX)
-            x_at = x_ptr + n * x_stride_N + s * x_stride_S + (g * C // G + k) * x_stride_C
+            x_at = x_ptr + n * x_stride_N + s * x_stride_S + (g * (C // G) + k) * x_stride_C
             x = tl.load(x_at, mask=k < C // G, other=0.0, eviction_policy="evict_first").to(tl.float32)
             # v[n, g, k, s] = x[n, s, g * K + k] for g < G, k < K
             v = x
@@ -552,10 +561,10 @@ def _group_norm_silu_nhwc_groups_streamed2(
         for k_start in range(0, C // G, STEPS * BLOCK_K):
             k = k_start + tl.arange(0, STEPS)[:, None] * BLOCK_K
             k = (k + tl.arange(0, BLOCK_K)[None, :]).to(INDEX)
-            x_at = x_ptr + n * x_stride_N + s * x_stride_S + (g * C // G + k) * x_stride_C
+            x_at = x_ptr + n * x_stride_N + s * x_stride_S + (g * (C // G) + k) * x_stride_C
             x = tl.load(x_at, mask=k < C // G, other=0.0, eviction_policy="evict_first").to(tl.float32)
             v = x
-            c = v - z_sum / tl.cast(tl.cast(S, tl.int64) * C // G, tl.float32)
+            c = v - z_sum / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)
             z_sum_2_lanes_chunk = tl.sum(tl.where(k < C // G, c * c, 0.0), axis=0)
             z_sum_2_lanes = z_sum_2_lanes + z_sum_2_lanes_chunk
     z_sum_2 = tl.sum(z_sum_2_lanes)
@@ -564,22 +573,21 @@ def _group_norm_silu_nhwc_groups_streamed2(
         for k_start in range(0, C // G, STEPS * BLOCK_K):
             k = k_start + tl.arange(0, STEPS)[:, None] * BLOCK_K
             k = (k + tl.arange(0, BLOCK_K)[None, :]).to(INDEX)
-            x_at = x_ptr + n * x_stride_N + s * x_stride_S + (g * C // G + k) * x_stride_C
+            x_at = x_ptr + n * x_stride_N + s * x_stride_S + (g * (C // G) + k) * x_stride_C
             x = tl.load(x_at, mask=k < C // G, other=0.0, eviction_policy="evict_first").to(tl.float32)
             v = x
-            c = v - z_sum / tl.cast(tl.cast(S, tl.int64) * C // G, tl.float32)
+            c = v - z_sum / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)
             # z[n, g, k, s] = layernorm[k, s](v[n, g, k, s], eps)
-            z = c * tl.rsqrt(z_sum_2 / tl.cast(tl.cast(S, tl.int64) * C // G, tl.float32) + eps)
-            weight = tl.load(weight_ptr + (g * C // G + k) * weight_stride_C, mask=k < C // G, other=0.0).to(
-                tl.float32
-            )
-            bias = tl.load(bias_ptr + (g * C // G + k) * bias_stride_C, mask=k < C // G, other=0.0).to(
+            z = c * tl.rsqrt(z_sum_2 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32) + eps)
+            weight_at = weight_ptr + (g * (C // G) + k) * weight_stride_C
+            weight = tl.load(weight_at, mask=k < C // G, other=0.0).to(tl.float32)
+            bias = tl.load(bias_ptr + (g * (C // G) + k) * bias_stride_C, mask=k < C // G, other=0.0).to(
                 tl.float32
             )
             y_x = z * weight + bias
             # y[n, s, g * K + k] = silu(z[n, g, k, s] * weight[g * K + k] + bias[g * K + k]) for g < G, k < K
             y = y_x * (1.0 / (1.0 + tl.exp(-y_x)))
-            y_at = y_ptr + n * y_stride_N + s * y_stride_S + (g * C // G + k) * y_stride_C
+            y_at = y_ptr + n * y_stride_N + s * y_stride_S + (g * (C // G) + k) * y_stride_C
             tl.store(y_at, y, mask=k < C // G, eviction_policy="evict_first")
 
 
@@ -593,7 +601,7 @@ def _configure_group_norm_silu_nhwc_groups(
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `groups` for one shape."""
-    BLOCK_S = launch.power_of_2(S)
+    BLOCK_S = launch.power_of_2(S, 64)
     BLOCK_K = launch.power_of_2(C // G, 64)
     if BLOCK_S * BLOCK_K <= 16384 and launch.chosen(tuned, "_group_norm_silu_nhwc_groups_resident"):
         options = {

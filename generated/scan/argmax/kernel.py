@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import launch, library
-from opspec.runtime.device import maximum, reduce_max
+from opspec.runtime.device import is_nan, maximum, reduce_max
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -35,7 +35,7 @@ def _argmax_rows_rows_resident(
     x = tl.load(x_at, mask=mask, other=float("-inf")).to(tl.float32)
     # at[m] = argmax[n](x[m, n])
     at_max = reduce_max(x, axis=1)
-    at_at = tl.min(tl.where((x == at_max[:, None]) | (x != x), n[None, :], N), axis=1)
+    at_at = tl.min(tl.where((x == at_max[:, None]) | is_nan(x), n[None, :], N), axis=1)
     at = at_at.to(tl.int64)
     tl.store(at_ptr + m * at_stride_M, at, mask=m < M)
 
@@ -65,15 +65,13 @@ def _argmax_rows_rows_streamed(
         x = tl.load(x_at, mask=n < N, other=float("-inf"), eviction_policy="evict_first").to(tl.float32)
         # at[m] = argmax[n](x[m, n])
         at_max_lanes_chunk = reduce_max(x, axis=0)
-        at_at_chunk = tl.min(tl.where((x == at_max_lanes_chunk[None, :]) | (x != x), n, N), axis=0)
+        at_at_chunk = tl.min(tl.where((x == at_max_lanes_chunk[None, :]) | is_nan(x), n, N), axis=0)
         at_at = tl.where(
-            ~(at_max_lanes_chunk <= at_max_lanes) & (at_max_lanes == at_max_lanes) | (at_at == N),
-            at_at_chunk,
-            at_at,
+            ~(at_max_lanes_chunk <= at_max_lanes) & ~is_nan(at_max_lanes) | (at_at == N), at_at_chunk, at_at
         )
         at_max_lanes = maximum(at_max_lanes, at_max_lanes_chunk)
     at_max = reduce_max(at_max_lanes, axis=0)
-    at_at_all = tl.min(tl.where((at_max_lanes == at_max) | (at_max_lanes != at_max_lanes), at_at, N), axis=0)
+    at_at_all = tl.min(tl.where((at_max_lanes == at_max) | is_nan(at_max_lanes), at_at, N), axis=0)
     at = at_at_all.to(tl.int64)
     tl.store(at_ptr + m * at_stride_M, at)
 

@@ -29,10 +29,10 @@ def reference(x, keep):
     s_2_sum = torch.movedim(torch.broadcast_to(torch.as_tensor(x, device=device), (B, T, C)), 1, -1)
     s_2_factor = torch.movedim(torch.broadcast_to(torch.as_tensor(keep, device=device), (B, T, C)), 1, -1)
     for step in (1 << bit for bit in range(s_2_sum.shape[-1].bit_length())):
-        s_2_sum = s_2_sum + s_2_factor * torch.nn.functional.pad(s_2_sum, (step, 0))[..., : s_2_sum.shape[-1]]
-        s_2_factor = s_2_factor * torch.nn.functional.pad(s_2_factor, (step, 0), value=1)[
-            ..., : s_2_factor.shape[-1]
-        ]
+        before = torch.nn.functional.pad(s_2_sum, (step, 0))[..., : s_2_sum.shape[-1]]
+        s_2_sum = s_2_sum + s_2_factor * before
+        before = torch.nn.functional.pad(s_2_factor, (step, 0), value=1)[..., : s_2_factor.shape[-1]]
+        s_2_factor = s_2_factor * before
     s_2 = torch.movedim(s_2_sum, -1, 1)
     return s_2.to(x_dtype)
 
@@ -41,7 +41,7 @@ DRIVER = bench.Driver(
     op="decayed_scan",
     spec="specs/scan/decayed_scan.op",
     spec_hash="91b6b0c042b1cc87d92fdce3afad42f3d5629ca5c7bcf028a38c65ece8d91b89",
-    kernel_hash="a968b19f86a4013499aff0fbbf05c33614300abf8c64726ec324c9fe0c8a4814",
+    kernel_hash="b81112382f56a92b766de8becc931faaf017cac06ae9bffe8caa82adcaee7de7",
     opspec_version="0.1.0",
     function=kernel.decayed_scan,
     reference=reference,

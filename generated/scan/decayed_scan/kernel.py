@@ -44,7 +44,7 @@ def _decayed_scan_steps_resident(
     keep_at = keep_ptr + b * keep_stride_B + t[:, None] * keep_stride_T + c[None, :] * keep_stride_C
     keep = tl.load(keep_at, mask=mask, other=0.0).to(tl.float32)
     # s[b, t, c] = scan_sum[t](x[b, t, c], keep[b, t, c])
-    s = scan_decay(x, keep, axis=0)[1]
+    _, s = scan_decay(x, keep, axis=0)
     s_at = s_ptr + b * s_stride_B + t[:, None] * s_stride_T + c[None, :] * s_stride_C
     tl.store(s_at, s, mask=mask)
 
@@ -91,8 +91,8 @@ def _decayed_scan_steps_streamed(
 
 def _configure_decayed_scan_steps(B: int, T: int, C: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `steps` for one shape."""
-    BLOCK_T = launch.power_of_2(T)
-    BLOCK_C = launch.power_of_2(C, 1, max(32, launch.share(1024, BLOCK_T)))
+    BLOCK_T = launch.power_of_2(T, 64)
+    BLOCK_C = launch.power_of_2(C, 1, max(32, launch.share(4096, BLOCK_T)))
     if BLOCK_T * BLOCK_C <= 4096 and launch.chosen(tuned, "_decayed_scan_steps_resident"):
         options = {
             "BLOCK_T": BLOCK_T,
@@ -104,7 +104,7 @@ def _configure_decayed_scan_steps(B: int, T: int, C: int, *, tuned: launch.Tunin
         options = launch.over(options, tuned, "_decayed_scan_steps_resident")
         return _decayed_scan_steps_resident, B * triton.cdiv(C, options["BLOCK_C"]), options
     BLOCK_C = max(launch.rows(C, 32, B), 8)
-    BLOCK_T = launch.power_of_2(T, 1, launch.share(1024, BLOCK_C))
+    BLOCK_T = launch.power_of_2(T, 1, launch.share(4096, BLOCK_C))
     options = {
         "BLOCK_T": BLOCK_T,
         "BLOCK_C": BLOCK_C,

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import launch, library
-from opspec.runtime.device import maximum, reduce_max
+from opspec.runtime.device import is_nan, maximum, reduce_max
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -39,7 +39,7 @@ def _top_one_rows_resident(
     value = reduce_max(x, axis=1)
     tl.store(value_ptr + m * value_stride_M, value, mask=m < M)
     # at[m] = argmax[n](x[m, n])
-    at_at = tl.min(tl.where((x == value[:, None]) | (x != x), n[None, :], N), axis=1)
+    at_at = tl.min(tl.where((x == value[:, None]) | is_nan(x), n[None, :], N), axis=1)
     at = at_at.to(tl.int64)
     tl.store(at_ptr + m * at_stride_M, at, mask=m < M)
 
@@ -72,15 +72,13 @@ def _top_one_rows_streamed(
         # value[m] = max[n](x[m, n])
         value_lanes_chunk = reduce_max(x, axis=0)
         # at[m] = argmax[n](x[m, n])
-        at_at_chunk = tl.min(tl.where((x == value_lanes_chunk[None, :]) | (x != x), n, N), axis=0)
+        at_at_chunk = tl.min(tl.where((x == value_lanes_chunk[None, :]) | is_nan(x), n, N), axis=0)
         at_at = tl.where(
-            ~(value_lanes_chunk <= value_lanes) & (value_lanes == value_lanes) | (at_at == N),
-            at_at_chunk,
-            at_at,
+            ~(value_lanes_chunk <= value_lanes) & ~is_nan(value_lanes) | (at_at == N), at_at_chunk, at_at
         )
         value_lanes = maximum(value_lanes, value_lanes_chunk)
     value = reduce_max(value_lanes, axis=0)
-    at_at_all = tl.min(tl.where((value_lanes == value) | (value_lanes != value_lanes), at_at, N), axis=0)
+    at_at_all = tl.min(tl.where((value_lanes == value) | is_nan(value_lanes), at_at, N), axis=0)
     at = at_at_all.to(tl.int64)
     tl.store(value_ptr + m * value_stride_M, value)
     tl.store(at_ptr + m * at_stride_M, at)

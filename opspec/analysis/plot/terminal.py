@@ -68,6 +68,8 @@ def to_text(plot: Sweep, columns: int) -> str:
     lines += [line.rstrip("⠀ ") for line in body]
     lines += _below(plot, width, margin, lambda x: column(across(x)))
     lines += [f"  {a}  {plot.dim} = {m.at}: {m.text}" for a, m in zip(_LETTERS, marks, strict=False)]
+    if len(plot.marks) > len(marks):
+        lines.append(f"  …  and {len(plot.marks) - len(marks)} more")
     lines += [f"  ┈  {v.name}: {short(v.value, plot.unit)}" for v in plot.levels]
     return "\n".join([*lines, *(f"note: {n}" for n in plot.notes)])
 

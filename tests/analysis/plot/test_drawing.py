@@ -50,6 +50,14 @@ def test_any_width(columns):
     assert max(map(len, to_text(PLOT, columns).splitlines()[1:20])) <= max(columns, 40)
 
 
+def test_more_marks_than_letters_are_counted():
+    pytest.importorskip("plotille")
+    from dataclasses import replace
+
+    many = replace(PLOT, marks=tuple(Mark(at=k, kind="crossing", text="x") for k in range(1, 31)))
+    assert "  …  and 4 more" in to_text(many, 80).splitlines()
+
+
 def test_flat_and_negative_curves():
     pytest.importorskip("plotille")
     for value in (0.0, 5.0, -3.0):
