@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from opspec.diagnostics import Code, Diagnostic, Failure, register
 from opspec.driver.files import Spec
 from opspec.driver.targets import limits
-from opspec.ir.dtypes import DType, DTypeParam, choices
+from opspec.ir.dtypes import I4, DType, DTypeParam, choices
 from opspec.ir.integers import FloorDiv
 from opspec.ir.program import Boundary, Module, Op
 from opspec.ir.values import Compare, Read
@@ -212,7 +212,7 @@ def _run_case(
     except EmptyDomain:
         return _refuses(op, function, inputs, case)
     outs = tuple(
-        poisoned(_empty(tuple(expected[t.name].value.shape), _concrete(t.dtype, dtypes), device))
+        poisoned(_empty(_stored(expected[t.name].value.shape, t.dtype), _concrete(t.dtype, dtypes), device))
         for t in op.results
     )
     call = call_arguments(op, inputs, case)
@@ -236,6 +236,11 @@ def _run_case(
         if mismatch is not None:
             return f"`{name}`: {mismatch}"
     return None
+
+
+def _stored(shape: tuple[int, ...], dtype: DType | DTypeParam) -> tuple[int, ...]:
+    """A shape in memory: two i4 share a byte along the last axis."""
+    return (*shape[:-1], -(-shape[-1] // 2)) if dtype == I4 and shape else tuple(shape)
 
 
 def _refuses(

@@ -8,13 +8,14 @@ model: one that the target's shared memory can't hold is never offered.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from opspec.emit.host import host_int
 from opspec.emit.triton import KernelText
 from opspec.ir.dtypes import choices
 from opspec.schedule.directions import prefixes
 from opspec.schedule.graph import Graph
+from opspec.schedule.packed import packed_axes
 from opspec.schedule.plan import Variant
 from opspec.schedule.resources import Limits, epilogue_registers, offered_tiles, side_by_side
 from opspec.schedule.roles import fast_axes
@@ -72,7 +73,15 @@ def configure(
     """The configuration of one variant; ``cases``: the shapes of the workloads."""
     if variant.roles.products:
         return _product_choice(variant, text, names, limits, sizes, last=last)
-    return _plain_choice(graph, variant, text, names, sizes, cases, last=last)
+    choice = _plain_choice(graph, variant, text, names, sizes, cases, last=last)
+    packed = {text.blocks[a] for a in packed_axes(graph).values() if a in text.blocks}
+    return replace(choice, lines=tuple(_at_least_a_byte(line, packed) for line in choice.lines))
+
+
+def _at_least_a_byte(line: str, packed: set[str]) -> str:
+    """A block along elements of four bits holds two of them at least."""
+    block, _, size = line.partition(" = ")
+    return f"{block} = max({size}, 2)" if block in packed and not size.isdigit() else line
 
 
 def _plain_choice(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from opspec.ir.dtypes import BOOL, F32, I64, DType, DTypeParam, Storage
+from opspec.ir.dtypes import BOOL, F32, I4, I64, DType, DTypeParam, Storage
 from opspec.ir.integers import Atom, Datum, Dim, FloorDiv, Greatest, Index, Int, Least, Mod
 from opspec.ir.values import (
     Binary,
@@ -240,7 +240,9 @@ class Expressions:
             if value.mode == "wrap":
                 x = f"{wrap(x, ATOM)}.to(tl.int64)", ATOM
         f8 = isinstance(value.to, DType) and value.to.kind == "float" and value.to.bits == 8
-        if isinstance(value.to, DType) and (value.mode == "sat" or (value.mode == "nonsat" and f8)):
+        if value.to == I4 and value.mode == "wrap":
+            text = self.call("to_i4_wrap", x[0])
+        elif isinstance(value.to, DType) and (value.mode == "sat" or (value.mode == "nonsat" and f8)):
             text = self.call(f"to_{value.to.name}_{value.mode}", x[0])
         else:
             text = f"{wrap(x, ATOM)}.to({self.storage(value.to)})", ATOM

@@ -338,11 +338,10 @@ class _Launcher:
                     continue
                 seen.add(tensor.name)
                 self.names[tensor.name] = tensor.name.replace(".", "_")
-                shape = (
-                    tuple_text([host_int(e, self.names) for e in tensor.extents]) if tensor.extents else "()"
-                )
                 dtype = dtype_text(tensor.dtype, self.names)
-                self.lines.append(f"{self.names[tensor.name]} = call.workspace({shape}, {dtype})")
+                self.lines.append(
+                    f"{self.names[tensor.name]} = call.workspace({self._shape(tensor)}, {dtype})"
+                )
 
     def _launch(self, k: KernelLaunch) -> Configure:
         name = f"_configure_{escape(self.op.name)}_{k.plan.block.name}"

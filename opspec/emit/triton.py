@@ -381,7 +381,16 @@ class _Printer:
             # the device's own conversion would make infinities finite
             value = self.x.call("to_f8e5m2_nonsat", value)[0]
         args = [self.located(s.tensor, s.tensor, s.at, s.axes), value]
-        if s.masks:
+        if self.tensor(s.tensor).dtype == I4:
+            # the even element of each byte says where it is and whether it is written
+            mask = self.mask(s.masks, s.axes)
+            whole = self.x.call("pack_nibbles", f"tl.where({mask}, {value}, 0)")[0]
+            args = [
+                self.x.call("even_elements", args[0])[0],
+                whole,
+                f"mask={self.x.call('even_elements', mask)[0]}",
+            ]
+        elif s.masks:
             args.append(f"mask={self.mask(s.masks, s.axes)}")
         if self.policy(s.at):
             args.append('eviction_policy="evict_first"')

@@ -28,7 +28,7 @@ def is_nan(x):
 
 
 @triton.jit
-def multiply(a, b):
+def _multiply(a, b):
     """The product, as a combine function."""
     return a * b
 
@@ -48,7 +48,7 @@ def reduce_min(x, axis: tl.constexpr):
 @triton.jit
 def reduce_prod(x, axis: tl.constexpr):
     """Product along an axis."""
-    return tl.reduce(x, axis, multiply)
+    return tl.reduce(x, axis, _multiply)
 
 
 @triton.jit
@@ -64,7 +64,7 @@ def reduce_all(x, axis: tl.constexpr):
 
 
 @triton.jit
-def either(a, b):
+def _either(a, b):
     """Whether one of two is true, as a combine function of integers."""
     return a | b
 
@@ -84,7 +84,7 @@ def scan_min(x, axis: tl.constexpr, reverse: tl.constexpr = False):
 @triton.jit
 def scan_any(x, axis: tl.constexpr, reverse: tl.constexpr = False):
     """Whether an element up to each point along an axis is true."""
-    return tl.associative_scan(x.to(tl.int32), axis, either, reverse) != 0
+    return tl.associative_scan(x.to(tl.int32), axis, _either, reverse) != 0
 
 
 @triton.jit
@@ -239,6 +239,20 @@ def nibble(code, at):
 
 
 @triton.jit
+def even_elements(x):
+    """Every other element along the last axis, from the first on."""
+    first, _ = tl.split(tl.reshape(x, x.shape[:-1] + [x.shape[-1] // 2, 2]))  # noqa: RUF005 - Triton knows no stars
+    return first
+
+
+@triton.jit
+def pack_nibbles(x):
+    """Signed 4-bit integers, two in a byte along the last axis, the low nibble first."""
+    low, high = tl.split(tl.reshape(x & 15, x.shape[:-1] + [x.shape[-1] // 2, 2]))  # noqa: RUF005 - Triton knows no stars
+    return (low | (high << 4)).to(tl.uint8)
+
+
+@triton.jit
 def clamp_to(x, low, high):
     """Clamp to ``[low, high]``; NaN stays NaN."""
     return minimum(maximum(x, low), high)
@@ -249,6 +263,19 @@ def to_i8_sat(x):
     """f32 (already rounded to an integer) to i8, saturating; NaN gives 0."""
     kept = tl.where(x != x, 0.0, clamp_to(x, -128.0, 127.0))
     return kept.to(tl.int8)
+
+
+@triton.jit
+def to_i4_sat(x):
+    """f32 (already rounded to an integer) to the range of i4, saturating; NaN gives 0."""
+    kept = tl.where(x != x, 0.0, clamp_to(x, -8.0, 7.0))
+    return kept.to(tl.int32)
+
+
+@triton.jit
+def to_i4_wrap(x):
+    """The low four bits of an integer, as a signed one."""
+    return (x.to(tl.int32) << 28) >> 28
 
 
 @triton.jit

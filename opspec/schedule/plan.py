@@ -12,8 +12,9 @@ from opspec.schedule.extremes import pair_extremes
 from opspec.schedule.graph import Graph, build_graph
 from opspec.schedule.legal import check_tile
 from opspec.schedule.names import Names
+from opspec.schedule.packed import keeps_bytes_together, packed_axes
 from opspec.schedule.place import place
-from opspec.schedule.refuse import unfusable
+from opspec.schedule.refuse import unfusable, unsupported
 from opspec.schedule.rewrites import Applied, pull_factors, share_equal
 from opspec.schedule.roles import Roles, assign_roles
 from opspec.schedule.select import select_elements
@@ -64,12 +65,19 @@ def schedule_kernel(
     graph, pulled = pull_factors(pair_extremes(graph))
     rewrites = (*selected, *shared, *pulled)
     variants = []
+    packed = packed_axes(graph)
     for roles in assign_roles(graph, typical):
+        if packed and not keeps_bytes_together(graph, roles):
+            continue
         label = "streamed" if roles.stream else "resident"
         program = check_tile(
             place(graph, roles, label, Names(taken=set(reserved) | {a.name for a in block.axes}))
         )
         variants.append(Variant(roles=roles, program=program))
+    if not variants and packed:
+        raise unsupported(
+            f"no order of loops of kernel `{kernel.name}` holds both elements of a byte in i4", kernel.span
+        )
     if not variants:
         raise unfusable(f"no order of loops carries kernel `{kernel.name}` in one launch", kernel.span)
     return Plan(block=block, graph=graph, rewrites=rewrites, variants=tuple(variants))

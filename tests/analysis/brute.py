@@ -344,7 +344,7 @@ def crossing(kernels, home, defines):
 
 def every(value):
     yield value
-    for name in ("x", "a", "b", "condition", "body", "otherwise", "empty"):
+    for name in ("x", "a", "b", "condition", "body", "decay", "otherwise", "empty"):
         child = getattr(value, name, None)
         if child is not None and not isinstance(child, str):
             yield from every(child)

@@ -120,7 +120,10 @@ class Maker:
                 dtype=BOOL if monoid == "any" else F32,
             )  # fmt: skip
         elif style < 0.6:
-            value = Scan(monoid="sum", index=self.pick(*names), body=self.value(ranges, 1), dtype=F32)
+            decay = self.value(ranges, 1) if self.r.random() < 0.3 else None
+            value = Scan(
+                monoid="sum", index=self.pick(*names), body=self.value(ranges, 1), decay=decay, dtype=F32
+            )
         else:
             value = self.value(ranges, 3)
         storage = self.pick(None, BF16)

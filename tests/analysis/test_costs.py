@@ -224,6 +224,11 @@ def test_a_scan_is_one_combine_a_point():
     assert flops(kernel("y[m, n] = scan_sum[n](x[m, n])")) == {"vector.sum": "M*N"}
 
 
+def test_a_decayed_scan_multiplies_too():
+    body = "y[m, n] = scan_sum[n](x[m, n], exp(x[m, n]))"
+    assert flops(kernel(body)) == {"vector.sum": "M*N", "vector.mul": "M*N", "sfu.exp": "M*N"}
+
+
 def test_a_window_over_one_axis_is_exact():
     text = kernel("y[i] = max[r | r < R](x[S * i + r])", "x: f32[S * N + R]", "y: f32[N]", "N, S, R")
     assert elements(text)["k", "x", "read"] == "N*Min(R, S) + R - Min(R, S)"

@@ -468,6 +468,23 @@ def test_a_reduction_that_is_converted_to_be_stored_gets_a_name():
     assert [d.name for d in op.defines] == ["top.argmax.1", "top", "s.sum.1", "s", "r.sum.1", "r"]
 
 
+def test_a_scan_takes_a_decay_and_only_a_sum_does():
+    assert "scan_sum[j](x[i, j], exp(x[i, j]))" in " ".join(
+        shown(
+            op_of(
+                "op f[M, N](x: f32[M, N]) -> y: f32[M, N] { kernel k { y[i, j] = scan_sum[j](x[i, j], exp(x[i, j])) } }"
+            )
+        )
+    )
+    text = "op f[N](x: f32[N]) -> y: f32[N] { kernel k { y[i] = scan_max[i](x[i], 0.5) } }"
+    with pytest.raises(Failure, match="1 argument"):
+        op_of(text)
+
+
+def test_a_reverse_scan_may_end_where_its_axis_does():
+    op_of("op f[N](x: f32[N]) -> y: f32[N] { kernel k { y[i] = scan_sum[-i](x[i])  for i < N } }")
+
+
 def test_an_identity_and_its_integers_compute_in_one_type():
     head = "op f[N](a: i32[N]) -> y: f32[N]"
     op = body("y[i] = max[j | j < i](a[j]) else -inf", head=head)
