@@ -15,7 +15,13 @@ from opspec.emit.triton import KernelText
 from opspec.ir.dtypes import choices
 from opspec.schedule.graph import Graph
 from opspec.schedule.plan import Variant
-from opspec.schedule.resources import Limits, epilogue_registers, offered_tiles, side_by_side
+from opspec.schedule.resources import (
+    Limits,
+    epilogue_registers,
+    held_elements,
+    offered_tiles,
+    side_by_side,
+)
 from opspec.schedule.roles import fast_axes
 from opspec.schedule.tile import Loop, statements
 
@@ -214,54 +220,111 @@ def _product_choice(
             lines.append(f"{text.blocks[axis]} = launch.power_of_2({extent[axis]}, {least[axis]})")
             fixed.append(text.blocks[axis])
     product = next(iter(roles.products.values()))
-    free = [a for a in (product.rows, product.columns) if a not in roles.tile]
-    others = [a for a in text.blocks if a not in roles.tile and a not in free]
     batch = [extent[a] for a in roles.grid if a not in text.blocks]
-    if len(free) == 2 and len(others) == 1:
-        busy, sharing = epilogue_registers(variant.program), side_by_side(variant.program)
-        offered = [offered_tiles(limits, bits, busy, sharing) for bits in (16, 32)]
-        if sizes.product is not None:
-            offered = [((sizes.product, sizes.product, least[others[0]], 4, 2),)] * 2
-        wide, narrow = map(_tiles_text, offered)
-        blocks = [text.blocks[a] for a in (product.rows, product.columns, others[0])]
-        lines.append("# rows, columns, depth, warps, stages: the first that fills the device")
-        lines.append(f"tiles = {wide}")
-        lines.append("if width == 4:")
-        lines.append(f"    tiles = {narrow}")
-        if sizes.product is None:
-            lines.append("elif not aligned:")
-            lines.append(
-                "    tiles = tiles[1:]  # loads of single elements need the registers of the widest tile"
-            )
-        count = f", {' * '.join(batch)}" if batch else ""
+    blocked = [a for a in roles.stream if a in text.blocks]
+    if {product.rows, product.columns} <= set(roles.grid) and blocked == [product.k] and not fixed:
+        return _matmul_choice(variant, text, extent, least, batch, limits, sizes)
+    return _chain_choice(variant, text, extent, least, lines, fixed, limits, sizes, last=last)
+
+
+def _matmul_choice(
+    variant: Variant,
+    text: KernelText,
+    extent: Mapping[str, str],
+    least: Mapping[str, int],
+    batch: list[str],
+    limits: Limits,
+    sizes: Sizes,
+) -> Choice:
+    """Rows and columns in parallel, the summed index streamed: the first tile that fills the device."""
+    product = next(iter(variant.roles.products.values()))
+    lines: list[str] = []
+    busy, sharing = epilogue_registers(variant.program), side_by_side(variant.program)
+    offered = [offered_tiles(limits, bits, busy, sharing) for bits in (16, 32)]
+    if sizes.product is not None:
+        offered = [((sizes.product, sizes.product, least[product.k], 4, 2),)] * 2
+    wide, narrow = map(_tiles_text, offered)
+    blocks = [text.blocks[a] for a in (product.rows, product.columns, product.k)]
+    lines.append("# rows, columns, depth, warps, stages: the first that fills the device")
+    lines.append(f"tiles = {wide}")
+    lines.append("if width == 4:")
+    lines.append(f"    tiles = {narrow}")
+    if sizes.product is None:
+        lines.append("elif not aligned:")
         lines.append(
-            f"{', '.join(blocks)}, num_warps, num_stages = launch.pick_tile(tiles, {extent[product.rows]}, {extent[product.columns]}{count})"
+            "    tiles = tiles[1:]  # loads of single elements need the registers of the widest tile"
         )
-        return Choice(
-            kernel=text.name, test=None, lines=tuple(lines), blocks=tuple(dict.fromkeys(text.blocks.values())),
-            warps="num_warps", stages="num_stages",
-        )  # fmt: skip
-    for axis in text.blocks:
-        if axis in roles.tile:
-            continue
-        size = "64 if width < 4 else 32"
-        if axis in roles.grid and fixed:
-            # the f32 accumulator takes a quarter of the registers, and its epilogue about as many
-            size = f"max(16, min(128, launch.share({ACCUMULATOR} if width < 4 else {ACCUMULATOR // 4}, {', '.join(fixed)})))"
-        elif axis in roles.grid:
-            size = "128 if width < 4 else 32"
-        if sizes.product is not None:
-            size = str(max(sizes.product, least[axis]))
-        lines.append(f"{text.blocks[axis]} = launch.power_of_2({extent[axis]}, {least[axis]}, {size})")
+    count = f", {' * '.join(batch)}" if batch else ""
+    lines.append(
+        f"{', '.join(blocks)}, num_warps, num_stages = launch.pick_tile(tiles, {extent[product.rows]}, {extent[product.columns]}{count})"
+    )
+    return Choice(
+        kernel=text.name, test=None, lines=tuple(lines), blocks=tuple(dict.fromkeys(text.blocks.values())),
+        warps="num_warps", stages="num_stages",
+    )  # fmt: skip
+
+
+def _chain_choice(
+    variant: Variant,
+    text: KernelText,
+    extent: Mapping[str, str],
+    least: Mapping[str, int],
+    lines: list[str],
+    fixed: list[str],
+    limits: Limits,
+    sizes: Sizes,
+    *,
+    last: bool,
+) -> Choice:
+    """Rows in parallel, some axes whole, the others streamed: rows and chunk from what a thread and a
+    multiprocessor hold."""
+    roles = variant.roles
+    rows = [a for a in roles.grid if a in text.blocks]
+    streams = [a for a in roles.stream if a in text.blocks]
     test = (
         f"{' * '.join(fixed)} <= {sizes.held ** len(fixed) if sizes.product else sizes.held}"
         if fixed and not last
         else None
     )
+    blocks = tuple(dict.fromkeys(text.blocks.values()))
+    holds = held_elements(variant.program, rows[0], frozenset(streams)) if len(rows) == 1 else None
+    if sizes.product is not None or holds is None or not streams or not holds.axes <= set(roles.tile):
+        for axis in (*rows, *streams):
+            size = "64 if width < 4 else 32" if axis in streams else "128 if width < 4 else 32"
+            if axis in rows and fixed:
+                # the f32 accumulator takes a quarter of the registers, and its epilogue about as many
+                size = f"max(16, min(128, launch.share({ACCUMULATOR} if width < 4 else {ACCUMULATOR // 4}, {', '.join(fixed)})))"
+            if sizes.product is not None:
+                size = str(max(sizes.product, least[axis]))
+            lines.append(_block(text, extent, axis, least[axis], size))
+        return Choice(
+            kernel=text.name, test=test, lines=tuple(lines), blocks=blocks,
+            warps="8 if width < 4 else 4", stages="2",
+        )  # fmt: skip
+    others = [extent[a] for a in roles.grid if a not in text.blocks]
+    arguments = [
+        extent[rows[0]],
+        *(_sum(tiles, text.blocks) for tiles in (holds.accumulated, holds.kept, holds.loaded)),
+        "width",
+        str(limits.shared_memory),
+        " * ".join(others) or "1",
+    ]
+    lines.append("# rows, chunk, warps, stages: the first that registers and shared memory hold")
+    lines.append(f"{text.blocks[rows[0]]}, chunk, num_warps, num_stages = launch.pick_chain({', '.join(arguments)})")
+    for axis in streams:
+        lines.append(_block(text, extent, axis, least[axis], "chunk"))
     return Choice(
-        kernel=text.name, test=test, lines=tuple(lines), blocks=tuple(dict.fromkeys(text.blocks.values())), warps="8 if width < 4 else 4",
-        stages="2",
-    )  # fmt: skip
+        kernel=text.name, test=test, lines=tuple(lines), blocks=blocks, warps="num_warps", stages="num_stages"
+    )
+
+
+def _block(text: KernelText, extent: Mapping[str, str], axis: str, low: int, high: str) -> str:
+    return f"{text.blocks[axis]} = launch.power_of_2({extent[axis]}, {low}, {high})"
+
+
+def _sum(tiles: Sequence[tuple[str, ...]], blocks: Mapping[str, str]) -> str:
+    """Elements of several block shapes together, as text."""
+    return " + ".join(" * ".join(blocks[a] for a in axes) or "1" for axes in tiles) or "0"
 
 
 def _tiles_text(tiles: tuple[tuple[int, ...], ...]) -> str:

@@ -59,7 +59,8 @@ def streamed_tensors(plan: Plan) -> list[Tensor]:
     A label or a table beside the stream has no say in how wide its lanes are.
     """
     axes = {a for v in plan.variants for a in (v.roles.laned, *(p.k for p in v.roles.products.values())) if a}
-    loads = [n for n in plan.graph.nodes if isinstance(n, Load)]
+    data = set(plan.graph.data.values())
+    loads = [n for n in plan.graph.nodes if isinstance(n, Load) and n.name not in data]
     wanted = {n.tensor for n in loads if n.axes & axes} or {n.tensor for n in loads}
     found = [t for t in plan.variants[0].program.tensors if t.name in wanted]
     return found or list(plan.variants[0].program.tensors)

@@ -12,7 +12,7 @@ from typing import assert_never
 from opspec.emit.expressions import ATOM, TL, Expressions, literal, wrap
 from opspec.emit.names import escape
 from opspec.ir.dtypes import F8E5M2, F32, DType, DTypeParam, Storage, compute_dtype
-from opspec.ir.integers import Int
+from opspec.ir.integers import Greatest, Int, Least
 from opspec.ir.program import Op, Tensor
 from opspec.ir.values import Extent, Literal, Monoid, Read, Value
 from opspec.schedule.exact import holds, number
@@ -22,6 +22,7 @@ from opspec.schedule.tile import (
     Collapse,
     Combine,
     Fetch,
+    Inner,
     Let,
     Loop,
     Multiply,
@@ -112,6 +113,8 @@ class _Printer:
         self.lines: list[str] = []
         self.level = 1
         self.sweep: tuple[str, int, int] | None = None
+        self.implied: tuple[Value, ...] = ()
+        self.edge = ""
         products = [s for s in _all(program.body) if isinstance(s, Multiply)]
         tiled = [a for a in program.axes if a.role == "grid" and a.blocked]
         self.grouped = bool(products) and len(tiled) == 2
@@ -206,9 +209,9 @@ class _Printer:
     def mentions(self, index: str) -> bool:
         """Whether a loop's bounds use the first or last index of a block."""
         loops = [s for s in _all(self.program.body) if isinstance(s, Loop)]
-        return any(
-            index in v.value.free_indices() for s in loops for v in (s.start, s.stop) if isinstance(v, Extent)
-        )
+        bounds = [v for s in loops for v in (s.start, s.stop)]
+        bounds += [v for s in loops if s.inner for v in (s.inner.start, s.inner.stop) if v is not None]
+        return any(index in v.value.free_indices() for v in bounds if isinstance(v, Extent))
 
     def count(self, axis: AxisPlan) -> tuple[str, int]:
         """How many programs an axis has."""
@@ -282,9 +285,20 @@ class _Printer:
     ) -> tuple[str, int]:
         """The value, with the identity where a mask fails."""
         text = self.x.value(value, axes)
+        return self.chosen(masks, axes, text, identity_of(monoid, value.dtype))
+
+    def chosen(
+        self, masks: tuple[Value, ...], axes: tuple[str, ...], text: tuple[str, int], other: str
+    ) -> tuple[str, int]:
+        """The text where all masks hold, else the other; masks that a tile's place implies only at the edge."""
+        always = tuple(m for m in masks if m not in self.implied)
         if not masks:
             return text
-        return f"tl.where({self.mask(masks, axes)}, {text[0]}, {identity_of(monoid, value.dtype)})", ATOM
+        full = f"tl.where({self.mask(masks, axes)}, {text[0]}, {other})", ATOM
+        if len(always) == len(masks):
+            return full
+        plain = text if not always else (f"tl.where({self.mask(always, axes)}, {text[0]}, {other})", ATOM)
+        return f"{wrap(full, 1)} if {self.edge} else {wrap(plain, 1)}", 0
 
     def collapse(self, s: Collapse) -> None:
         text = self.masked(s.value, s.masks, s.axes, s.monoid)[0]
@@ -315,7 +329,7 @@ class _Printer:
         text = self.x.value(o.value, o.axes)
         if o.masks:
             zero = "0.0" if o.value.dtype is F32 else "0"
-            text = (f"tl.where({self.mask(o.masks, o.axes)}, {text[0]}, {zero})", ATOM)
+            text = self.chosen(o.masks, o.axes, text, zero)
         have: Storage | None = self.raw.get(o.value.name) if isinstance(o.value, Read) else None
         want: Storage = o.cast if o.cast is not None else F32
         if have == want and not o.masks:
@@ -419,6 +433,8 @@ class _Printer:
             self.put(f"{axis} = ({axis} + tl.arange(0, {lanes})[None, :]).to(INDEX)")
         elif dims:
             block = self.blocks[s.axis]
+            if s.inner is not None:
+                start, stop = self.parts(s, s.inner, start, stop)
             self.put(f"for {axis}_start in range({start}, {stop}, {block}):")
             self.level += 1
             self.put(f"{axis} = ({axis}_start + tl.arange(0, {block})).to(INDEX)")
@@ -433,6 +449,41 @@ class _Printer:
         self.sweep = outer
         self.scopes.pop()
         self.level -= 1
+        if s.inner is not None:
+            self.level -= 1
+            self.implied, self.edge = (), ""
+
+    def parts(self, s: Loop, inner: Inner, start: str, stop: str) -> tuple[str, str]:
+        """Open a loop over the parts of a stream, unrolled when Triton compiles: tiles inside, tiles at an edge."""
+        axis, block = self.names[s.axis], self.blocks[s.axis]
+        assert isinstance(inner.stop, Extent)
+        high = self.x.integer(inner.stop.value, ())
+        part, first, last = f"{axis}_part", f"{axis}_first", f"{axis}_inner"
+        self.implied = inner.implied
+        if inner.start is None:
+            self.edge = f"{part} == 1"
+            whole = f"tl.maximum({high[0] if start == '0' else f'{wrap(high, 4)} - ({start})'}, 0)"
+            if all(c > 0 for _, c in inner.stop.value.terms) and start == "0" and not _picks(inner.stop.value):
+                whole = wrap(high, 5)
+            text = f"{whole} // {block} * {block}"
+            self.put("# tiles inside, then the masked one" + ("" if start == "0" else "s at the edge"))
+            self.put(f"{last} = {text if start == '0' else f'{start} + {text}'}")
+            self.put(f"for {part} in tl.static_range(2):")
+            self.level += 1
+            return f"{last} if {self.edge} else {start}", f"{stop} if {self.edge} else {last}"
+        assert isinstance(inner.start, Extent)
+        low = self.x.integer(inner.start.value, ())
+        self.edge = f"{part} != 1"
+        self.put("# masked tiles at the edge, tiles inside, masked tiles at the other edge")
+        begin = low[0] if start == "0" else f"{wrap(low, 4)} - ({start})"
+        shift = "" if start == "0" else f"{start} + "
+        self.put(f"{first} = {shift}tl.cdiv(tl.maximum({begin}, 0), {block}) * {block}")
+        end = high[0] if start == "0" else f"{wrap(high, 4)} - ({start})"
+        self.put(f"{last} = tl.maximum({shift}tl.maximum({end}, 0) // {block} * {block}, {first})")
+        self.put(f"for {part} in tl.static_range(3):")
+        self.level += 1
+        begin = f"{start} if {part} == 0 else ({first} if {part} == 1 else {last})"
+        return begin, f"tl.minimum({first}, {stop}) if {part} == 0 else ({last} if {part} == 1 else {stop})"
 
     def mask(self, masks: tuple[Value, ...], axes: tuple[str, ...]) -> str:
         """A conjunction; one that is more than a single comparison gets a name in its scope."""
@@ -469,6 +520,10 @@ def identity_of(monoid: Monoid, dtype: DType) -> str:
             return 'float("inf")' if dtype is F32 else str(2 ** (dtype.bits - 1) - 1)
         case _:
             raise AssertionError(monoid)
+
+
+def _picks(value: Int) -> bool:
+    return any(isinstance(a, Least | Greatest) for a in value.atoms())
 
 
 def _words(text: str) -> frozenset[str]:

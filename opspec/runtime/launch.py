@@ -176,6 +176,40 @@ def pick_tile(tiles: Iterable[Tile], rows: int, columns: int, batch: int = 1, pr
     return last
 
 
+# Rows, chunk, warps and stages of a chain of products, the best first; f32 operands take a quarter.
+CHAINS = ((128, 64, 4, 2), (128, 64, 8, 2), (64, 64, 4, 3), (64, 64, 4, 2), (64, 64, 8, 2), (64, 32, 8, 2), (32, 64, 4, 3),
+          (32, 32, 4, 2), (16, 64, 2, 4), (16, 64, 2, 3), (16, 64, 4, 2), (16, 32, 4, 2), (16, 16, 4, 2))  # fmt: skip
+CHAIN_REGISTERS = 216
+
+
+def pick_chain(
+    rows: int, accumulated: int, kept: int, loaded: int, width: int, shared: int, others: int = 1
+) -> tuple[int, int, int, int]:
+    """Rows, chunk, warps and stages for a stream of block products.
+
+    ``accumulated``: f32 elements per row that are carried; ``kept``: operand elements per row;
+    ``loaded``: operand elements per index of the stream, of ``width`` bytes; ``shared``: bytes of
+    shared memory; ``others``: programs along the other axes. The first that fits and fills the
+    device; if none fills it, the one with the most programs that still fits.
+    """
+    best = None
+    for block, chunk, warps, stages in CHAINS:
+        if width == 4:
+            chunk, stages = max(chunk // 2, 16), 2
+        if block > power_of_2(rows, 16):
+            continue
+        registers = block * (accumulated + chunk) / (32 * warps)
+        memory = width * (block * kept + stages * chunk * loaded)
+        if registers > CHAIN_REGISTERS or memory > shared:
+            continue
+        best = best or (block, chunk, warps, stages)
+        if triton.cdiv(rows, block) * others >= 132:
+            return block, chunk, warps, stages
+        if block < best[0]:
+            best = (block, chunk, warps, stages)
+    return best or CHAINS[-1]
+
+
 def size_of(dtype: str) -> float:
     """Bytes per element of a storage type, by its name in the spec (``i4`` is half a byte)."""
     return 0.5 if dtype == "i4" else DTYPES[dtype].itemsize

@@ -10,10 +10,12 @@ from opspec.ir.program import Boundary, Kernel, Op
 from opspec.schedule.block import Block, build_block
 from opspec.schedule.graph import Graph, build_graph
 from opspec.schedule.legal import check_tile
+from opspec.schedule.lend import lend_rows
 from opspec.schedule.names import Names
+from opspec.schedule.peel import peel
 from opspec.schedule.place import place
 from opspec.schedule.refuse import unfusable
-from opspec.schedule.rewrites import Applied, pull_factors, share_equal
+from opspec.schedule.rewrites import Applied, invert_divisors, pull_factors, share_equal
 from opspec.schedule.roles import Roles, assign_roles
 from opspec.schedule.tile import TileProgram
 
@@ -59,14 +61,15 @@ def schedule_kernel(
         )
         raise unfusable(message, kernel.span, help="drop the block, or use what it computes")
     graph, pulled = pull_factors(graph)
-    rewrites = (*shared, *pulled)
+    graph, inverted = invert_divisors(graph)
+    graph, lent = lend_rows(graph)
+    rewrites = (*shared, *pulled, *inverted, *lent)
     variants = []
     for roles in assign_roles(graph, typical):
         label = "streamed" if roles.stream else "resident"
-        program = check_tile(
-            place(graph, roles, label, Names(taken=set(reserved) | {a.name for a in block.axes}))
-        )
+        names = Names(taken=set(reserved) | {a.name for a in graph.block.axes})
+        program = check_tile(peel(place(graph, roles, label, names)))
         variants.append(Variant(roles=roles, program=program))
     if not variants:
         raise unfusable(f"no order of loops carries kernel `{kernel.name}` in one launch", kernel.span)
-    return Plan(block=block, graph=graph, rewrites=rewrites, variants=tuple(variants))
+    return Plan(block=graph.block, graph=graph, rewrites=rewrites, variants=tuple(variants))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from opspec.ir.values import Unary, walk
-from opspec.schedule.tile import Let, Loop, Multiply, Statement, TileProgram, statements
+from opspec.schedule.tile import Fetch, Let, Loop, Multiply, Statement, TileProgram, statements
 
 REGISTERS_PER_THREAD = 255
 BARRIER_BYTES = 8
@@ -100,6 +100,40 @@ def side_by_side(program: TileProgram) -> int:
     loops = [s for s in statements(program.body) if isinstance(s, Loop)]
     counts = [sum(isinstance(s, Multiply) and s.accumulate for s in loop.body) for loop in loops]
     return max([1, *counts])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """Block shapes that a chain of products holds, without its rows or its stream.
+
+    ``accumulated``: of carried accumulators, per row. ``kept``: of operands loaded before the stream,
+    per row. ``loaded``: of operands loaded in the stream, per index of it.
+    """
+
+    accumulated: tuple[tuple[str, ...], ...]
+    kept: tuple[tuple[str, ...], ...]
+    loaded: tuple[tuple[str, ...], ...]
+
+    @property
+    def axes(self) -> frozenset[str]:
+        """Every axis of these shapes."""
+        return frozenset(a for shapes in (self.accumulated, self.kept, self.loaded) for s in shapes for a in s)
+
+
+def held_elements(program: TileProgram, rows: str, streams: frozenset[str]) -> Held:
+    """What the products of a streamed program hold beside a tile of ``rows`` and a chunk of ``streams``."""
+    accumulated: list[tuple[str, ...]] = []
+    kept: list[tuple[str, ...]] = []
+    loaded: list[tuple[str, ...]] = []
+    inside = {id(s) for loop in statements(program.body) if isinstance(loop, Loop) for s in statements(loop.body)}
+    for s in statements(program.body):
+        if isinstance(s, Multiply) and s.accumulate and rows in s.var.axes:
+            accumulated.append(tuple(a for a in s.var.axes if a != rows))
+        elif isinstance(s, Fetch) and s.raw and id(s) in inside and streams & set(s.var.axes):
+            loaded.append(tuple(a for a in s.var.axes if a not in streams))
+        elif isinstance(s, Fetch) and s.raw and rows in s.var.axes and id(s) not in inside:
+            kept.append(tuple(a for a in s.var.axes if a != rows))
+    return Held(accumulated=tuple(accumulated), kept=tuple(kept), loaded=tuple(loaded))
 
 
 def offered_tiles(

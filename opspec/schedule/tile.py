@@ -131,6 +131,15 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Inner:
+    """The part of a stream, ``start`` (None: the loop's) to ``stop``, whose whole tiles meet the masks ``implied``."""
+
+    start: Value | None
+    stop: Value
+    implied: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Loop:
     """A sequential walk over a stream axis in chunks, from ``start`` to ``stop``."""
 
@@ -140,6 +149,7 @@ class Loop:
     body: tuple[Statement, ...]
     sweep: int
     sweeps: int
+    inner: Inner | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
