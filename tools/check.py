@@ -32,6 +32,11 @@ def entry(module: str, function: str) -> tuple[str, str]:
 
 STEPS = (
     Step(name="format", arguments=("-m", "ruff", "format", "--check", "."), fix="ruff format ."),
+    Step(
+        name="specs",
+        arguments=(*entry("opspec.cli", "main"), "fmt", "specs/", "opspec/prelude/", "--check"),
+        fix="opspec fmt specs/ opspec/prelude/",
+    ),
     Step(name="lint", arguments=("-m", "ruff", "check", "."), fix="ruff check --fix ."),
     Step(name="types", arguments=("-m", "mypy"), fix="mend the type, or say why in an override"),
     Step(

@@ -58,6 +58,24 @@ NO_ANSWER = register(
         fix="Give `--machine`, `--at` or `--set`.",
     )
 )
+BAD_RANGE = register(
+    Code(
+        code="OP725",
+        title="The range of a plot can't be read.",
+        why="A plot runs over the extents of one dim, from a positive integer to a larger one.",
+        example="opspec query decode.op ai --plot T=1,65536",
+        fix="Write `--plot T=1..65536`, and name a file that ends in `.png` or `.svg` to save it.",
+    )
+)
+NOTHING_DRAWS = register(
+    Code(
+        code="OP726",
+        title="The library that draws is not installed.",
+        why="Plots in the terminal are drawn by plotille, pictures by matplotlib; nothing else needs them.",
+        example="opspec query decode.op ai --plot T=1..65536     # without the extra `plot`",
+        fix='Install them: `pip install "opspec[plot]"`.',
+    )
+)
 BUDGET = register(
     Code(
         code="OP731",

@@ -43,8 +43,13 @@ def _divides(expr: sympy.Expr) -> bool:
 def _short(expr: sympy.Expr) -> sympy.Expr:
     """The shortest of the form itself, its expansion, and both with common factors taken out."""
     flat = sympy.expand(expr)
-    forms = (sympy.factor_terms(flat), sympy.factor_terms(expr), flat, expr)
-    return min(forms, key=lambda f: (f.count_ops(), str(f)))
+    if not flat.is_Add:
+        return flat
+    given = () if expr == flat else (sympy.factor_terms(expr), expr)
+    forms = dict.fromkeys((sympy.factor_terms(flat), flat, *given))
+    sizes = {f: f.count_ops() for f in forms}
+    least = min(sizes.values())
+    return min((f for f, n in sizes.items() if n == least), key=str)
 
 
 def evaluate(expr: sympy.Expr, env: Mapping[str, int | Fraction]) -> sympy.Expr:

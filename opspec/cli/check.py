@@ -16,7 +16,13 @@ def run(options: argparse.Namespace) -> int:
     with without_collector():
         from opspec.frontend.loading import ordered
 
-    specs = find_specs(options.paths)
+    try:
+        specs = find_specs(options.paths)
+    except Failure as failure:
+        if options.format == "sarif":  # whoever reads the log gets one
+            print(_sarif(failure.diagnostics), end="")
+            return 2
+        raise
     found: list[Diagnostic] = []
     status, ops, budgets = 0, 0, 0
     for spec in specs:
@@ -32,6 +38,8 @@ def run(options: argparse.Namespace) -> int:
             print(render_json(diagnostics), end="")
         case "github":
             print(render_github(diagnostics), end="")
+        case "sarif":
+            print(_sarif(diagnostics), end="")
         case _:
             colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
             text = render_text(diagnostics, colour=colour)
@@ -56,6 +64,15 @@ def check_spec(spec: Spec) -> tuple[tuple[Diagnostic, ...], int, int, int]:
     broken = check_expectations(module)
     status = 0 if not broken else 1 if all(map(is_budget, broken)) else 2
     return (*warnings, *broken), status, len(module.ops), len(module.expectations)
+
+
+def _sarif(diagnostics: tuple[Diagnostic, ...]) -> str:
+    from opspec.diagnostics.sarif import render_sarif
+    from opspec.driver.codes import all_codes, page
+    from opspec.version import VERSION
+
+    rules = all_codes()
+    return render_sarif(diagnostics, rules, {name: page(code) for name, code in rules.items()}, VERSION)
 
 
 def _summary(specs: int, ops: int, budgets: int, status: int) -> str:

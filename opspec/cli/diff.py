@@ -25,9 +25,8 @@ def run(options: argparse.Namespace) -> int:
     from opspec.analysis.review.policy import status
 
     base, head = _revisions(options.revisions)
-    machines = _machines(options.machine)
     with without_collector():
-        found = review(base, head, options.paths, machines)
+        found = review(base, head, options.paths, options.machine)
     verdict = status(found, options.policy)
     match options.format:
         case "json":
@@ -63,19 +62,6 @@ def _revisions(given: list[str]) -> tuple[str, str | None]:
             )
         )
     return given[0], given[1] if len(given) == 2 else None
-
-
-def _machines(given: list[str]) -> tuple[str, ...]:
-    """The machines that are named, else all that ship; each is tried, so that a wrong one is told at once."""
-    if not given:
-        from opspec.resources import machines
-
-        return tuple(sorted(p.stem for p in machines().glob("*.toml")))
-    from opspec.analysis.machine import load
-
-    for name in given:
-        load(name)
-    return tuple(dict.fromkeys(given))
 
 
 def _print(text: str) -> None:

@@ -39,7 +39,14 @@ def build_parser() -> argparse.ArgumentParser:
 
     p = _command(commands, "check", "syntax, types, shapes and budgets")
     p.add_argument("paths", nargs="+", metavar="PATH")
-    p.add_argument("--format", choices=("text", "json", "github"), default="text")
+    p.add_argument("--format", choices=("text", "json", "github", "sarif"), default="text")
+
+    p = _command(commands, "fmt", "lay out specs in the one style")
+    p.add_argument(
+        "paths", nargs="*", metavar="PATH", help="specs, folders of specs, `-` for standard input (.)"
+    )
+    p.add_argument("--check", action="store_true", help="write nothing; exit 1 if a file would change")
+    p.add_argument("--diff", action="store_true", help="write nothing, show what would change; exit 1 if any")
 
     p = _command(commands, "query", "symbolic and numeric answers about an op's cost")
     p.add_argument("spec", metavar="SPEC[:OP]")
@@ -50,6 +57,8 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("--boundary", default="", metavar="NAME", help="another grouping into kernels")
     p.add_argument("--dtype", action="append", default=[], metavar="X=bf16", help="fix a dtype parameter")
     p.add_argument("--why", action="store_true", help="list each term by statement and tensor")
+    p.add_argument("--plot", metavar="T=1..65536", help="draw the answer over the extents of a dim")
+    p.add_argument("--save", metavar="FILE", help="with --plot: write a picture, .png or .svg")
     p.add_argument("--format", choices=("text", "json", "latex"), default="text")
 
     p = _command(commands, "diff", "what a change does to the costs, bounds and budgets of every op")
@@ -64,7 +73,11 @@ def build_parser() -> argparse.ArgumentParser:
         help="what makes the exit status 1: a broken budget (default), a longer time, any change of cost",
     )
     p.add_argument(
-        "--machine", action="append", default=[], metavar="NAME", help="all that ship, if not given"
+        "--machine",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a machine's name, one that a spec states, or a TOML file (all that ship and that are stated)",
     )
 
     p = _command(commands, "verify", "generated kernels against the float64 reference")

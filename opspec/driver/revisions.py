@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -140,15 +140,15 @@ class Repository:
         return tuple(found)
 
     @contextmanager
-    def tree(self, revision: str) -> Iterator[Tree]:
-        """The specs of a revision, on disk as long as the context is open."""
+    def tree(self, revision: str, also: Collection[str] = ()) -> Iterator[Tree]:
+        """The specs of a revision and the files ``also``, on disk as long as the context is open."""
         commit = self.commit(revision)
         blobs = self._blobs(commit)
         with TemporaryDirectory(prefix="opspec-") as folder:
             root = Path(folder)
             texts: dict[str, str] = {}
             links: dict[str, str] = {}
-            wanted = {p: b for p, b in blobs.items() if p.endswith(".op")}
+            wanted = {p: b for p, b in blobs.items() if p.endswith(".op") or p in also}
             while wanted:
                 for path, raw in self._contents(wanted):
                     if blobs[path][0] == _LINK:
@@ -159,12 +159,12 @@ class Repository:
                 wanted = {n: blobs[n] for n in imports if n in blobs and n not in texts and n not in wanted}
             yield Tree(revision, root, texts, links)
 
-    def working_tree(self) -> Tree:
-        """The specs as they lie on disk: tracked ones and new ones that are not ignored."""
+    def working_tree(self, also: Collection[str] = ()) -> Tree:
+        """The specs as they lie on disk: tracked ones and new ones that are not ignored; and the files ``also``."""
         done = self._run("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", "*.op")
         texts: dict[str, str] = {}
         links: dict[str, str] = {}
-        open_ = sorted({os.fsdecode(n) for n in done.split(b"\0") if n})
+        open_ = sorted({*also, *(os.fsdecode(n) for n in done.split(b"\0") if n)})
         while open_:
             name = open_.pop()
             path = self.top / name

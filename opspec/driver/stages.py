@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from opspec.diagnostics import Diagnostic, Failure
 from opspec.driver.files import Spec
 from opspec.driver.targets import Target, limits
-from opspec.frontend.loading import read_source
+from opspec.frontend.files import read_source
 from opspec.ir.program import Boundary, Module, Op
 from opspec.source import Span
 

@@ -75,6 +75,32 @@ def extra_symbols(op: Op, costs: dict[str, Any]) -> list[str]:
     return sorted(_extra(forms, costs, [costs["names"].get(d, d) for d in op.dims]))
 
 
+def cost_text(op: Op, costs: dict[str, Any], tensors: tuple[str, ...]) -> str:
+    """A function of a checked call: the op's closed form, for its operations alone.
+
+    A moment of lengths that they need is taken from the lengths themselves.
+    """
+    args = [f"{costs['names'].get(d, d)}=c.dims[{k}]" for k, d in enumerate(op.dims)]
+    args += [f"sizeof_{escape(p.name)}=1" for p in op.dtype_params]
+    wanted = re.findall(r"[A-Za-z_]\w*", costs["flops"]["flops"])
+    written = {v: k for k, v in costs["names"].items()}
+    for symbol in extra_symbols(op, costs):
+        meaning = written.get(symbol, symbol)
+        found = re.fullmatch(r"sum\((\w+)(?:\^(\d+))?\)", meaning)
+        if symbol not in wanted:
+            args.append(f"{symbol}=0")
+        elif found is not None and escape(found[1]) in tensors:
+            place = tensors.index(escape(found[1]))
+            args.append(f"{symbol}=launch.moment(c.tensors[{place}], {found[2] or 1})")
+        else:
+            args.append(f'{symbol}=launch.uncounted("{meaning}")')
+    return (
+        f"lambda c: {escape(op.name)}_cost({', '.join(args)})"
+        if args
+        else f"lambda _: {escape(op.name)}_cost()"
+    )
+
+
 def _extra(forms: dict[str, str], costs: dict[str, Any], dims: list[str]) -> set[str]:
     known = set(dims) | {"max", "min"} | set(_size_names(costs))
     return {

@@ -1,7 +1,13 @@
-"""The launcher: a Python function with the op's own signature around its kernels."""
+"""The launcher: a Python function with the op's own signature around its kernels.
+
+Three functions stand behind it. ``check`` refuses what the op can't take and says what it returns,
+``launch`` starts the kernels, and a ``_configure`` per kernel picks blocks. The runtime calls them once
+per kind of call (shapes, strides, dtypes, devices, alignment) and repeats what they launched.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from opspec.emit.configure import Choice
@@ -38,13 +44,27 @@ class Configure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A function behind the launcher."""
+
+    name: str
+    params: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Function:
-    """The launcher's text in parts."""
+    """The launcher's text in parts. ``operator`` is the name of the object that it calls."""
 
     name: str
     params: str
     returns: str
-    lines: tuple[str, ...]
+    line: str
+    check: Part
+    launch: Part
+    operator: str
+    schema: str
+    tensors: tuple[str, ...]
     configures: tuple[Configure, ...]
 
 
@@ -80,15 +100,66 @@ class _Launcher:
         self.typed: set[str] = set()
 
     def function(self) -> Function:
-        inputs = [t for t in self.op.tensors if t.role != "out"]
-        first = inputs[0] if inputs else None
+        name = function_name(self.op, self.boundary)
+        inputs = [t for t in self.op.tensors if t.role != "out" and t.name in self.op.parameters]
+        inputs.sort(key=lambda t: self.op.parameters.index(t.name))
+        tensors = tuple(self.names[t.name] for t in inputs)
         self._bind(inputs)
-        free = tuple(d for d in self.op.dims if d not in self.bound)
-        device = f"{self.names[first.name]}.device" if first is not None else 'torch.device("cuda")'
-        if first is not None:
-            self.lines.append(f"device = {device}")
-        else:
-            self.lines.append(f"device = {device}")
+        free = tuple(self.names[d] for d in self.op.dims if d not in self.bound)
+        self._checks(inputs)
+        results = self.op.results
+        dims = tuple(self.names[d] for d in self.op.dims)
+        dtypes = tuple(self.names[p.name] for p in self.op.dtype_params if p.name in self.typed)
+        described = [
+            f'launch.Result("{t.name}", {self._shape(t)}, {dtype_text(t.dtype, self.names)})' for t in results
+        ]
+        self.lines.append(
+            f"return {tuple_text([*dims, *dtypes]) if dims or dtypes else '()'}, {tuple_text(described) if described else '()'}"
+        )
+        check, self.lines = tuple(self.lines), []
+        self._workspace()
+        configures = tuple(self._launch(k) for k in self.launches)
+        body = "\n".join(self.lines)
+        kept = [n if re.search(rf"\b{n}\b", body) else "_" for n in (*dims, *dtypes)]
+        targets = f"({kept[0]},)" if len(kept) == 1 else ", ".join(kept)
+        unpack = [f"{targets} = dims"] if set(kept) - {"_"} else []
+        floats, whole = self._scalars()
+        operator = f"_{name}__operator"
+        several = "tuple[" + ", ".join(["torch.Tensor"] * len(results)) + "]"
+        returns = "None" if not results else "torch.Tensor" if len(results) == 1 else several
+        return Function(
+            name=name,
+            params=self._params(free, returns),
+            returns=returns,
+            line=self._call(operator, tensors, floats, (*whole, *free), bool(results)),
+            check=Part(
+                name=f"_{name}__check",
+                params=", ".join([*tensors, *(self.names[s] for s in whole), *free]),
+                lines=check,
+            ),
+            launch=Part(
+                name=f"_{name}__launch",
+                params=", ".join(
+                    [
+                        "call", "dims", *tensors, *(self.names[s] for s in (*floats, *whole)), *free,
+                        *(self.names[t.name] for t in results),
+                    ]
+                ),
+                lines=(*unpack, *self.lines),
+            ),
+            operator=operator,
+            schema=self._schema(name, inputs, floats, (*whole, *free), len(results)),
+            tensors=tensors,
+            configures=configures,
+        )  # fmt: skip
+
+    def _shape(self, tensor: Tensor) -> str:
+        return tuple_text([host_int(e, self.names) for e in tensor.extents]) if tensor.extents else "()"
+
+    def _checks(self, inputs: list[Tensor]) -> None:
+        """Dtypes, shapes, devices and what the op requires of its dims."""
+        if inputs:
+            self.lines.append(f"device = {self.names[inputs[0].name]}.device")
         for tensor in inputs:
             self._check(tensor)
         for r in self.op.requires:
@@ -99,35 +170,44 @@ class _Launcher:
         for test, text, dims in self._nonempty():
             values = "".join(f", {self.names[d]}={self.names[d]}" for d in dims)
             self.lines.append(f"launch.require({test}, {quoted(text)}{values})")
-        results = self.op.results
-        many = len(results) > 1
-        for k, tensor in enumerate(results):
-            shape = tuple_text([host_int(e, self.names) for e in tensor.extents]) if tensor.extents else "()"
-            given = f"out[{k}] if out is not None else None" if many else "out"
-            dtype = dtype_text(tensor.dtype, self.names)
-            self.lines.append(
-                f'{self.names[tensor.name]} = launch.result("{tensor.name}", {given}, {shape}, {dtype}, device)'
-            )
-        self._workspace()
-        configures = tuple(self._launch(k) for k in self.launches)
-        returned = [self.names[t.name] for t in results]
-        if returned:
-            self.lines.append(f"return {', '.join(returned)}")
-        tensor_type = "torch.Tensor"
-        returns = (
-            "None"
-            if not results
-            else tensor_type
-            if not many
-            else f"tuple[{', '.join([tensor_type] * len(results))}]"
-        )
-        return Function(
-            name=function_name(self.op, self.boundary),
-            params=self._params(free, returns),
-            returns=returns,
-            lines=tuple(self.lines),
-            configures=configures,
-        )
+
+    def _scalars(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Scalar parameters by name: floats, which a launch passes on, and whole numbers, which it may depend on."""
+        named = [s for p in self.op.parameters for s in self.op.scalars if s.name == p]
+        floats = tuple(s.name for s in named if s.dtype.kind == "float")
+        return floats, tuple(s.name for s in named if s.dtype.kind != "float")
+
+    def _call(
+        self,
+        operator: str,
+        tensors: tuple[str, ...],
+        floats: tuple[str, ...],
+        whole: tuple[str, ...],
+        results: bool,
+    ) -> str:
+        kinds = {s.name: s.dtype.kind for s in self.op.scalars}
+        numbers = [f"int({self.names[w]})" if kinds.get(w) == "bool" else self.names.get(w, w) for w in whole]
+        args = [tuple_text(list(tensors)) if tensors else "()"]
+        if floats:
+            args.append(f"floats={tuple_text([f'float({self.names[f]})' for f in floats])}")
+        if numbers:
+            args.append(f"whole={tuple_text(numbers)}")
+        if results:
+            args.append("out=out")
+        return f"{'return ' if results else ''}{operator}({', '.join(args)})"
+
+    def _schema(
+        self, name: str, inputs: list[Tensor], floats: tuple[str, ...], whole: tuple[str, ...], results: int
+    ) -> str:
+        """The operator's schema behind its namespace: tensors, floats, whole numbers."""
+        parts = []
+        for k, tensor in enumerate(inputs):
+            changed = f"(a{k}!)" if tensor.role == "inout" else ""
+            parts.append(f"Tensor{changed} {self.names[tensor.name]}")
+        parts += [f"float {self.names[f]}" for f in floats]
+        parts += [f"int {self.names.get(w, w)}" for w in whole]
+        returned = "Tensor" if results == 1 else f"({', '.join(['Tensor'] * results)})"
+        return f"{name}({', '.join(parts)}) -> {returned}"
 
     def _nonempty(self) -> list[tuple[str, str, list[str]]]:
         """Extents that a max or min without a declared identity needs to be at least 1."""
@@ -162,7 +242,7 @@ class _Launcher:
                 )
             (keyword if defaulted and not has_default else positional).append(text)
             defaulted |= has_default
-        keyword += [f"{self.names[d]}: int" for d in free]
+        keyword += [f"{d}: int" for d in free]
         if returns != "None":
             keyword.append(f"out: {returns} | None = None")
         if keyword:
@@ -238,9 +318,7 @@ class _Launcher:
                     tuple_text([host_int(e, self.names) for e in tensor.extents]) if tensor.extents else "()"
                 )
                 dtype = dtype_text(tensor.dtype, self.names)
-                self.lines.append(
-                    f"{self.names[tensor.name]} = torch.empty({shape}, dtype={dtype}, device=device)"
-                )
+                self.lines.append(f"{self.names[tensor.name]} = call.workspace({shape}, {dtype})")
 
     def _launch(self, k: KernelLaunch) -> Configure:
         name = f"_configure_{escape(self.op.name)}_{k.plan.block.name}"
@@ -259,9 +337,7 @@ class _Launcher:
         tensors = tuple(self.names[t.name] for t in touched)
         index = f"launch.index_type({', '.join(tensors)})"
         params = self._arguments(k)
-        self.lines.append("if grid > 0:")
-        self.lines.append("    with launch.on(device):")
-        self.lines.append(f"        kernel[(grid,)]({', '.join([*params, f'INDEX={index}', '**options'])})")
+        self.lines.append(f"call.start(kernel, grid, options, {', '.join([*params, f'INDEX={index}'])})")
         return Configure(
             name=name,
             kernel=k.plan.block.name,
@@ -295,8 +371,7 @@ class _Launcher:
         for n in self.op.dims:
             lookup[self.names[n]] = self.names[n]
         for s in self.op.scalars:
-            name = self.names[s.name]
-            lookup[name] = {"float": f"float({name})", "bool": f"int({name})"}.get(s.dtype.kind, name)
+            lookup[self.names[s.name]] = self.names[s.name]
         return [lookup[p] for p in k.texts[0].params]
 
     def _configure_lines(self, k: KernelLaunch) -> list[str]:

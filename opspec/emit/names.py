@@ -9,9 +9,10 @@ import keyword
 # Names that the generated module or a Triton launch gives a meaning to.
 MODULE = frozenset(
     {
-        "annotations", "bench", "cost", "device", "kernel", "launch", "main", "math", "os", "reference", "runtime",
+        "annotations", "bench", "cost", "device", "kernel", "launch", "library", "main", "math", "os", "reference", "runtime",
         "sys", "tl", "torch", "triton", "opspec",
-        "INDEX", "GROUP", "pid", "out",
+        "INDEX", "GROUP", "pid", "out", "call", "dims", "options",
+        "width", "aligned", "tiles",
     }
 )  # fmt: skip
 LAUNCH = frozenset(

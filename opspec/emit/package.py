@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from opspec.emit.bench import DriverModel, driver_model
 from opspec.emit.configure import Sizes, configure
-from opspec.emit.costs import CostFunction, cost_function, cost_lines
+from opspec.emit.costs import CostFunction, cost_function, cost_lines, cost_text
 from opspec.emit.host import safe_doc, wrap_doc
-from opspec.emit.launcher import Function, KernelLaunch, function_name, launcher
+from opspec.emit.launcher import Function, KernelLaunch, Part, function_name, launcher
 from opspec.emit.layout import WIDTH, fold
 from opspec.emit.names import RESERVED, escape, shorten
 from opspec.emit.triton import KernelText, identifiers, pointer, print_kernel, stride
@@ -55,12 +56,22 @@ class _ConfigureModel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _PartModel:
+    signature: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _FunctionModel:
+    name: str
     signature: str
     doc: str
     lines: tuple[str, ...]
     kernels: tuple[_KernelModel, ...]
     configures: tuple[_ConfigureModel, ...]
+    check: _PartModel
+    launch: _PartModel
+    operator: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +103,12 @@ class _BenchFile:
     drivers: str
 
 
+def namespace(spec: str) -> str:
+    """The namespace of a package's operators in torch: where its spec lies, without the folder of all specs."""
+    stem = spec.removesuffix(".op").removeprefix("specs/")
+    return "opspec_" + re.sub(r"\W+", "_", stem, flags=re.ASCII).strip("_")
+
+
 def spec_hash(module: Module) -> str:
     """SHA-256 over every source that a module was made from."""
     digest = hashlib.sha256()
@@ -119,7 +136,7 @@ def build_package(module: Module, spec: str, limits: Limits, sizes: Sizes = Size
         f"    opspec build {spec}"
     )
     costs = {op.name: _cost_data(module, op) for op in module.ops}
-    kernel = _kernel_file(module, launches, costs, origin)
+    kernel = _kernel_file(module, launches, costs, origin, namespace(spec))
     kernel_hash = hashlib.sha256(kernel.encode()).hexdigest()
     files = {
         "kernel.py": kernel,
@@ -156,7 +173,10 @@ def _schedule(
     texts = []
     for k, v in enumerate(plan.variants):
         label = f"_{v.program.variant}" if len(plan.variants) > 1 else ""
-        if len(plan.variants) > 2 and v.program.variant == "streamed":
+        if (
+            v.program.variant == "streamed"
+            and sum(o.program.variant == "streamed" for o in plan.variants) > 1
+        ):
             label += str(k)
         texts.append(print_kernel(v.program, shorten(f"{base}{label}")))
     merged = _same_parameters(op, plan, texts)
@@ -194,9 +214,10 @@ def _kernel_file(
     launches: dict[tuple[str, str], tuple[KernelLaunch, ...]],
     costs: dict[str, dict[str, Any]],
     origin: str,
+    namespace: str,
 ) -> str:
     helpers = sorted({h for ks in launches.values() for k in ks for t in k.texts for h in t.helpers})
-    ops = tuple(_op_model(op, launches, costs[op.name]) for op in module.ops)
+    ops = tuple(_op_model(op, launches, costs[op.name], namespace) for op in module.ops)
     title = safe_doc(
         module.doc.strip().splitlines()[0] if module.doc.strip() else ", ".join(o.name for o in module.ops)
     )
@@ -213,7 +234,7 @@ def _kernel_file(
 
 
 def _op_model(
-    op: Op, launches: dict[tuple[str, str], tuple[KernelLaunch, ...]], costs: dict[str, Any]
+    op: Op, launches: dict[tuple[str, str], tuple[KernelLaunch, ...]], costs: dict[str, Any], namespace: str
 ) -> _OpModel:
     functions = []
     for boundary in op.boundaries:
@@ -221,12 +242,17 @@ def _op_model(
             continue
         ks = launches[op.name, boundary.name]
         function = launcher(op, boundary.name, ks)
-        functions.append(_function_model(op, boundary, function, ks, costs))
+        functions.append(_function_model(op, boundary, function, ks, costs, namespace))
     return _OpModel(functions=tuple(functions), cost=cost_function(op, costs))
 
 
 def _function_model(
-    op: Op, boundary: Boundary, function: Function, ks: tuple[KernelLaunch, ...], costs: dict[str, Any]
+    op: Op,
+    boundary: Boundary,
+    function: Function,
+    ks: tuple[KernelLaunch, ...],
+    costs: dict[str, Any],
+    namespace: str,
 ) -> _FunctionModel:
     kernels = []
     for k in ks:
@@ -248,12 +274,34 @@ def _function_model(
         for c in function.configures
     )
     return _FunctionModel(
+        name=function.name,
+        check=_part(function.check),
+        launch=_part(function.launch),
+        operator=_operator_lines(op, function, costs, namespace),
         signature="\n".join(fold(f"def {function.name}({function.params}) -> {function.returns}:")),
         doc="\n".join(_function_doc(op, boundary, costs)),
-        lines=tuple(f for line in function.lines for f in fold(line, 106)),
+        lines=tuple(fold(function.line, 106)),
         kernels=tuple(kernels),
         configures=configures,
     )
+
+
+def _part(part: Part) -> _PartModel:
+    return _PartModel(
+        signature="\n".join(fold(f"def {part.name}({part.params}):")),
+        lines=tuple(f for line in part.lines for f in fold(line, 106)),
+    )
+
+
+def _operator_lines(op: Op, function: Function, costs: dict[str, Any], namespace: str) -> tuple[str, ...]:
+    """The statement that registers the function with torch."""
+    args = [
+        f'"{namespace}::{function.schema}"',
+        f"check={function.check.name}",
+        f"launch={function.launch.name}",
+        f"cost={cost_text(op, costs, function.tensors)}",
+    ]
+    return tuple(fold(f"{function.operator} = library.Operator({', '.join(args)})"))
 
 
 def _kernel_doc(plan: Plan, variant: Variant) -> str:

@@ -8,7 +8,7 @@ from opspec.diagnostics import Diagnostic
 from opspec.frontend import syntax as s
 from opspec.frontend.faults import grouping, names
 from opspec.ir.program import Boundary, Define, Kernel, Op
-from opspec.ir.values import Read, walk
+from opspec.ir.values import Range, Read, walk
 from opspec.source import Span
 
 
@@ -98,11 +98,14 @@ def _needs(op: Op) -> dict[str, list[tuple[str, bool]]]:
     """For each define the defines that come before it; True: in another kernel, since it reads memory."""
     result: dict[str, list[tuple[str, bool]]] = {d.name: [] for d in op.defines}
     writers = [d for d in op.defines if d.output is not None]
+    values = {d.name for d in writers if _whole(d, op)}
     seen: set[str] = set()
     for define in op.defines:
         for name in read_names(define):
             if name in result:
                 result[define.name].append((name, False))
+            if name in values:
+                continue
             for w in writers:
                 if w.output is None or w.output.tensor != name:
                     continue
@@ -112,6 +115,23 @@ def _needs(op: Op) -> dict[str, list[tuple[str, bool]]]:
                     result[w.name].append((define.name, False))
         seen.add(define.name)
     return result
+
+
+def _whole(define: Define, op: Op) -> bool:
+    """Whether a statement bears the name of the result that it alone writes, so that whoever reads the
+    name reads its value and not the memory behind it.
+    """
+    to = define.output
+    if to is None or to.tensor != define.name or define.constraints:
+        return False
+    tensor = op.tensor(to.tensor)
+    whole = tuple(Range(index=r.index, upper=r.upper) for r in define.ranges) == define.ranges
+    alone = sum(d.output is not None and d.output.tensor == to.tensor for d in op.defines) == 1
+    extents = tuple(r.upper for r in define.ranges)
+    bare = tuple(i.index for i in to.at) == define.indices
+    return (
+        tensor is not None and tensor.role == "out" and whole and alone and bare and extents == tensor.extents
+    )
 
 
 def read_names(define: Define) -> tuple[str, ...]:

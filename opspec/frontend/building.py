@@ -176,7 +176,8 @@ class Builder(ExpressionBuilder):
 
     def schedule_item(self, node: Tree[Token]) -> tuple[str, str]:
         """A line of a schedule block as (key, value) texts."""
-        return str(tokens(node, "NAME")[0]), ", ".join(self.span(v).text for v in nodes(node))
+        values = [" = ".join(map(str, v.children)) for v in nodes(node)]
+        return str(tokens(node, "NAME")[0]), ", ".join(values)
 
     def statement(self, node: Tree[Token]) -> s.Statement:
         """``name[at] = value for …``."""

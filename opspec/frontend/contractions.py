@@ -20,7 +20,7 @@ def off_the_matrix_units(op: Op) -> list[Diagnostic]:
         if not isinstance(value, Reduce) or value.monoid != "sum" or value.using is not None:
             continue
         pair = operand_pair(value)
-        if pair is None or value.span is None:
+        if pair is None or value.span is None or _lone(*pair):
             continue
         inexact = [x for x in pair if not _exact(x, op, home, home[define.name])]
         if inexact:
@@ -43,6 +43,24 @@ def operand_pair(reduce: Reduce) -> tuple[Value, Value] | None:
     return (best[0], best[1]) if shared else None
 
 
+def _lone(wide: Value, narrow: Value) -> bool:
+    """Whether one operand brings no index of its own, so that no unit could multiply it as a matrix.
+
+    Only values read at plain indices: of `k[h // G]`, the part of h within a group may become one.
+    """
+    return free_indices(narrow) <= free_indices(wide) and _plain(wide) and _plain(narrow)
+
+
+def _plain(value: Value) -> bool:
+    match value:
+        case Cast(implicit=True, x=x):
+            return _plain(x)
+        case Read(indices=indices):
+            return all(i.index is not None or i.constant is not None for i in indices)
+        case _:
+            return False
+
+
 def _factors(value: Value) -> list[Value]:
     if isinstance(value, Binary) and value.op == "mul":
         return [*_factors(value.a), *_factors(value.b)]
@@ -59,6 +77,8 @@ def _exact(value: Value, op: Op, home: dict[str, str], kernel: str) -> bool:
         case Read(name=name):
             tensor = op.tensor(name)
             return tensor is not None and _narrow(tensor.dtype)
+        case Cast(implicit=True, x=x):
+            return _exact(x, op, home, kernel)
         case Cast(to=to):
             return _narrow(to)
         case _:

@@ -15,8 +15,8 @@ from opspec.frontend.builtins import RESERVED, function_names
 from opspec.frontend.compose import compose
 from opspec.frontend.faults import names
 from opspec.frontend.faults import syntax as faults
+from opspec.frontend.files import read_source
 from opspec.frontend.functions import check_parameters, check_recursion
-from opspec.frontend.lexing import MAX_CHARACTERS
 from opspec.frontend.operators import operator
 from opspec.frontend.parsing import parse
 from opspec.frontend.scope import OpScope
@@ -50,28 +50,6 @@ def load_with_warnings(path: Path | str, shown: str = "") -> Checked:
 def text_with_warnings(text: str, name: str = "<text>") -> Checked:
     """Like ``load_with_warnings``, for a text."""
     return _check(Source.normalised(name, text), None)
-
-
-def read_source(path: Path, shown: str, span: Span | None) -> Source:
-    """The text of a file; raises Failure if it is missing, no file, too big or not UTF-8."""
-    try:
-        with path.open("rb") as file:
-            raw = file.read(4 * MAX_CHARACTERS + 1)
-    except OSError as e:
-        reason = (e.strerror or str(e)).lower()
-        raise Failure(faults.unreadable(span, shown, reason)) from None
-    except ValueError:
-        raise Failure(faults.unreadable(span, shown, "the path contains a null byte")) from None
-    if len(raw) > 4 * MAX_CHARACTERS:
-        raise Failure(faults.too_big(Source(shown, ""), f"{MAX_CHARACTERS:,} characters"))
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as e:
-        line = raw[: e.start].count(b"\n") + 1
-        raise Failure(
-            faults.unreadable(span, shown, f"line {line} is not UTF-8", "save the file as UTF-8")
-        ) from None
-    return Source.normalised(shown, text)
 
 
 @lru_cache(maxsize=1)

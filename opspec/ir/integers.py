@@ -88,7 +88,10 @@ class Int:
         return Int(((((value, 1),), 1),))
 
     def __add__(self, other: int | Int) -> Int:
-        return _gather([*self.terms, *Int.of(other).terms])
+        more = Int.of(other)
+        if not (self.terms and more.terms):
+            return self if self.terms else more
+        return _gather([*self.terms, *more.terms])
 
     __radd__ = __add__
 
@@ -102,7 +105,11 @@ class Int:
         return Int.of(other) - self
 
     def __mul__(self, other: int | Int) -> Int:
-        return _gather([(_times(m, n), c * d) for m, c in self.terms for n, d in Int.of(other).terms])
+        by = Int.of(other)
+        for a, b in ((self, by), (by, self)):
+            if (factor := b.constant) is not None:
+                return a if factor == 1 else Int(tuple((m, c * factor) for m, c in a.terms if factor))
+        return _gather([(_times(m, n), c * d) for m, c in self.terms for n, d in by.terms])
 
     __rmul__ = __mul__
 
@@ -177,6 +184,8 @@ class Int:
     # transformation -------------------------------------------------------
     def substitute(self, replace: Callable[[Atom], Int | None]) -> Int:
         """Replace atoms, outermost first; None keeps the atom and visits its children."""
+        if self.constant is not None:
+            return self
         total = ZERO
         for monomial, c in self.terms:
             product = Int.of(c)
@@ -403,5 +412,6 @@ def _gather(terms: list[tuple[Monomial, int]]) -> Int:
     for monomial, c in terms:
         total[monomial] = total.get(monomial, 0) + c
     kept = [(m, c) for m, c in total.items() if c]
-    kept.sort(key=lambda t: (-len(t[0]), [_order(e) for e in t[0]]))
+    if len(kept) > 1:
+        kept.sort(key=lambda t: (-len(t[0]), [_order(e) for e in t[0]]))
     return Int(tuple(kept))

@@ -3,8 +3,8 @@
 ``repair`` tries each known fault on a tiny kernel and patches only what is wrong in
 the installed Triton, in place, for this process. It changes nothing on a GPU. The
 faults, seen in Triton 3.6 to 3.9: conversions to bf16 truncate and those to fp8
-overflow or round wrongly, ``tl.dot`` and arithmetic take bf16 for 16-bit integers, and
-in 3.6 ``tl.maximum`` keeps a NaN that the device drops, which would hide a lost NaN.
+overflow or round wrongly, ``tl.dot`` and arithmetic take bf16 for 16-bit integers, scalar
+arguments keep the 64 bits of Python, and in 3.6 ``tl.maximum`` keeps a NaN that the device drops, which would hide a lost NaN.
 
 Not repaired: the order of a floating-point sum, and NaN in an arg-reduction.
 """
@@ -199,6 +199,18 @@ def _patch_splat() -> None:
     host.InterpreterBuilder.create_splat = create_splat
 
 
+def _patch_scalars() -> None:
+    """Scalar arguments in f32, the type that a launch passes them in."""
+    original = host._implicit_cvt  # noqa: SLF001 - the interpreter has no public way in
+
+    def convert(arg: Any) -> Any:
+        if isinstance(arg, float):
+            return tl.tensor(host.TensorHandle(np.array([arg], dtype=np.float32), tl.float32), tl.float32)
+        return original(arg)
+
+    host._implicit_cvt = convert  # noqa: SLF001 - as above
+
+
 # --- probes: tiny kernels, run through the interpreter whatever the environment says ---------------
 def _cast_kernel(x, y, N: tl.constexpr, TO: tl.constexpr):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
     at = tl.arange(0, N)
@@ -226,6 +238,10 @@ def _mask_kernel(x, y, N: tl.constexpr):  # type: ignore[no-untyped-def] # noqa:
 def _loop_kernel(x, y, N):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
     for k in range(0, N, 2):
         tl.store(y + k, tl.load(x + k))
+
+
+def _scalar_kernel(y, x):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+    tl.store(y + tl.arange(0, 1), 1.0 - x)
 
 
 def _run(kernel: Callable[..., None], x: torch.Tensor, y: torch.Tensor, *rest: Any) -> torch.Tensor:
@@ -278,6 +294,12 @@ def _masks() -> bool:
         return False
 
 
+def _scalars() -> bool:
+    y = torch.zeros(1)
+    host.InterpretedFunction(_scalar_kernel)[(1,)](y, 0.9)
+    return bool(y.item() == float(np.float32(1.0) - np.float32(0.9)))
+
+
 def _handle(*values: float) -> Any:
     return host.TensorHandle(np.array(values, dtype=np.float32), tl.float32)
 
@@ -296,5 +318,6 @@ FAULTS: tuple[Fault, ...] = (
     Fault("arithmetic adds the bit patterns of bf16", _sums, _patch_arithmetic),
     Fault("a loop to a bound known at run time raises", _loops, _patch_index),
     Fault("a comparison of scalars becomes a float beside a block", _masks, _patch_splat),
+    Fault("scalar arguments keep 64 bits", _scalars, _patch_scalars),
     Fault("tl.maximum keeps a NaN that the device drops", _maxima, _patch_extremes),
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import triton
@@ -30,6 +30,14 @@ LAST_32 = 2**31 - 1
 
 class LaunchError(ValueError):
     """An argument that the op can't take; the message names it, what it is and what it should be."""
+
+
+class Result(NamedTuple):
+    """What an op returns: its name in the spec, its shape and its dtype."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: torch.dtype
 
 
 def rank(name: str, tensor: torch.Tensor, expected: int) -> torch.Size:
@@ -72,20 +80,19 @@ def solve(name: str, axis: int, extent: int, factor: int, offset: int) -> int:
     return (extent - offset) // factor
 
 
-def result(
-    name: str,
-    given: torch.Tensor | None,
-    shape: tuple[int, ...],
-    dtype: torch.dtype,
-    device: torch.device,
-) -> torch.Tensor:
-    """The tensor that receives a result: the caller's, checked, or a new contiguous one."""
+def receive(
+    results: Sequence[Result], given: Sequence[torch.Tensor] | None, device: torch.device
+) -> tuple[torch.Tensor, ...]:
+    """The tensors that receive the results: the caller's, checked, or new contiguous ones."""
     if given is None:
-        return torch.empty(shape, dtype=dtype, device=device)
-    check(name, given, shape, dtype, device)
-    if any(s == 0 and e > 1 for s, e in zip(given.stride(), given.shape, strict=True)):
-        raise LaunchError(f"`{name}` has stride 0 along an axis, so its elements share memory")
-    return given
+        return tuple(torch.empty(r.shape, dtype=r.dtype, device=device) for r in results)
+    if len(given) != len(results):
+        raise LaunchError(f"`out` has {len(given)} tensors, expected {len(results)}")
+    for result, tensor in zip(results, given, strict=True):
+        check(result.name, tensor, result.shape, result.dtype, device)
+        if any(s == 0 and e > 1 for s, e in zip(tensor.stride(), tensor.shape, strict=True)):
+            raise LaunchError(f"`{result.name}` has stride 0 along an axis, so its elements share memory")
+    return tuple(given)
 
 
 def index_type(*tensors: torch.Tensor) -> Any:
@@ -208,6 +215,18 @@ def pick_chain(
         if block < best[0]:
             best = (block, chunk, warps, stages)
     return best or CHAINS[-1]
+
+
+def moment(lengths: torch.Tensor, power: int) -> int:
+    """The sum of a power of lengths. Looks at data, so it is for counting and never for a launch."""
+    if lengths.device.type == "meta" or type(lengths) not in (torch.Tensor, torch.nn.Parameter):
+        raise LaunchError("the operations depend on lengths, and these tensors hold no data")
+    return int((lengths.to(torch.int64) ** power).sum())
+
+
+def uncounted(symbol: str) -> int:
+    """Refuse to count operations that depend on more than sums of powers of lengths."""
+    raise LaunchError(f"the operations depend on {symbol}, which is not counted from tensors")
 
 
 def size_of(dtype: str) -> float:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import pytest
@@ -267,6 +269,23 @@ def test_many_specs_go_to_several_processes(work, opspec):
     found = record(opspec, "HEAD")
     assert [s["path"] for s in found["specs"]] == sorted(f"specs/s{k}.op" for k in range(14))
     assert all(s["ops"][0]["kind"] == "changed" for s in found["specs"])
+
+
+@pytest.mark.parametrize("fault", [RecursionError("too deep"), BrokenProcessPool("ended")])
+def test_what_the_other_process_can_not_hand_over_is_read_here(work, opspec, monkeypatch, fault):
+    class Reading(Future):
+        def result(self, timeout=None):
+            raise fault
+
+    work.write("specs/scale.op", HALF)
+    monkeypatch.setattr("concurrent.futures.ProcessPoolExecutor.submit", lambda *_: Reading())
+    assert "1 op changed" in opspec("diff", "HEAD").out
+
+
+def test_one_processor_is_enough(work, opspec, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
+    work.write("specs/scale.op", HALF)
+    assert "1 op changed" in opspec("diff", "HEAD").out
 
 
 def test_the_fast_way_imports_nothing_heavy(work):

@@ -164,3 +164,61 @@ def test_traffic_of_what_has_no_kernel(opspec):
     assert "OP724" in opspec("query", LATENT, "traffic", "--boundary", "three").err
     scan = str(ROOT / "tests/frontend/accepted/rows.op:cumulative")
     assert "OP642" in opspec("query", scan, "traffic").err
+
+
+DECODE = str(ROOT / "tests/analysis/specs/decode.op:decode")
+
+
+def test_a_plot_in_the_terminal_as_data_and_as_pictures(opspec, tmp_path, monkeypatch):
+    pytest.importorskip("plotille")
+    pytest.importorskip("matplotlib")
+    monkeypatch.setenv("COLUMNS", "90")
+    ask = ("query", DECODE, "ai.tensor", "--at", "decode_8k", "--machine", "h200", "--plot", "G=1..4096")
+    text = opspec(*ask).out
+    assert text.splitlines()[0] == "ai.tensor of decode over G, at decode_8k, on h200"
+    assert "  a  G = 212: bound by tensor instead of memory; ai.tensor reaches the ridge of h200" in text
+    data = json.loads(opspec(*ask, "--format", "json").out)
+    assert data["marks"][0]["at"] == 212
+    for name, start in (("a.png", b"\x89PNG"), ("new/b.SVG", b"<?xml")):
+        path = tmp_path / name
+        ran = opspec(*ask, "--save", str(path))
+        assert (ran.status, ran.out.strip()) == (0, str(path))
+        assert path.read_bytes().startswith(start)
+
+
+def test_a_plot_over_tile_sizes(opspec):
+    pytest.importorskip("plotille")
+    matmul = str(ROOT / "specs/gemm/matmul.op")
+    options = ("--at", "cube_8k", "--set", "BLOCK_N=256", "--plot", "BLOCK_M=16..512", "--format", "json")
+    data = json.loads(opspec("query", matmul, "traffic", *options).out)
+    (curve,) = data["curves"]
+    assert dict(map(tuple, curve["points"]))[128] == 2 * 8192**3 // 256 + 2 * 8192**3 // 128 + 2 * 8192**2
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--save", "x.png"], "needs the range"),
+        (["--plot", "T=1..9", "--save", "x.gif"], "ends in `.png` or `.svg`"),
+        (["--plot", "T=1..9", "--format", "latex"], "for LaTeX"),
+        (["--plot", "1..9"], "no range"),
+    ],
+)
+def test_options_of_plots_that_do_not_fit(opspec, options, words):
+    ran = opspec("query", DECODE, "ai.tensor", "--at", "decode_8k", *options)
+    assert (ran.status, ran.out) == (2, "")
+    assert "error[OP725]" in ran.err
+    assert words in ran.err
+
+
+def test_sensitivity_on_the_command_line(opspec):
+    out = opspec("query", DECODE, "sensitivity(ai.tensor)", "--at", "decode_8k").out.splitlines()
+    assert out[0] == "Hq"
+    assert out[1].split() == ["Hq", "+0.9999", "=", *["Hkv", "*", "T", "/", "(Hkv", "*", "T", "+", "Hq)"]]
+
+
+@pytest.mark.parametrize("value", ["-1", "1.5", "x", "", "0x10"])
+def test_what_is_no_extent_is_refused(opspec, value):
+    ran = opspec("query", DECODE, "ai.tensor", "--at", "decode_8k", "--set", f"T={value}")
+    assert (ran.status, ran.out) == (2, "")
+    assert "error[OP" in ran.err

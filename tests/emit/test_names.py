@@ -67,3 +67,14 @@ def test_any_name_in_any_place_gives_valid_python(name: str, role: str):
         if isinstance(node, ast.FunctionDef):
             names = [a.arg for a in (*node.args.args, *node.args.kwonlyargs)]
             assert len(set(names)) == len(names)
+
+
+def test_variants_that_all_stream_have_kernels_of_their_own():
+    text = (
+        "op f[M, V, K](x: bf16[M, K], w: bf16[V, K]) -> y: f32[M] {\n"
+        "  kernel k { y[m] = logsumexp[v](sum[k](x[m, k] * w[v, k])) }\n}\n"
+    )
+    kernel = build_package(load_text(text), "f.op", limits()).files["kernel.py"]
+    names = [n.name for n in ast.parse(kernel).body if isinstance(n, ast.FunctionDef)]
+    assert "_f_k_streamed0" in names
+    assert len(set(names)) == len(names)

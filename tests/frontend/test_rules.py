@@ -311,6 +311,17 @@ def test_a_contraction_that_stays_off_the_matrix_units_is_warned_about():
     assert text_with_warnings(text.format("bf16", ""))[1] == ()
 
 
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [("bf16", "x[m, k] * w[k, n]"), ("f16", "x[m, k] * w[k, n]"), ("f32", "x[m, k] * w[k, 0]")],
+)
+def test_no_warning_where_nothing_is_lost_or_nothing_could_be_won(dtype: str, value: str):
+    head = f"op f[M, N, K](x: {dtype}[M, K], w: i8[K, N]) -> c: f32[M, N] {{"
+    assert (
+        text_with_warnings(f"{head}\n require N >= 1\n kernel k {{ c[m, n] = sum[k]({value}) }}\n}}")[1] == ()
+    )
+
+
 # 11 -------------------------------------------------------------------------------
 def test_inout_reads_the_old_value_before_and_the_new_one_after():
     op = body("x[i] = x[i] * 2", "y[i] = x[i] + 1", head="op f[N](inout x: f32[N]) -> y: f32[N]")
@@ -400,6 +411,15 @@ def test_temporaries_follow_their_statement_into_other_boundaries():
         ["p.m.1", "p.e.1", "p.sum.1", "p"],
         ["y"],
     ]
+
+
+def test_a_result_and_what_uses_it_may_share_a_kernel_of_another_boundary():
+    text = (
+        "op f[M, N](x: f32[M, N]) -> s: f32[M], y: f32[M, N] {\n kernel a {\n  e: f32[m, n] = exp(x[m, n])\n }\n"
+        " kernel b {\n  s[m] = sum[n](e[m, n])\n  y[m, n] = e[m, n] / s[m]\n }\n}\n"
+        "boundary one of f { kernel all { e, s, y } }\nboundary two of f { kernel a { e } kernel b { s, y } }\n"
+    )
+    assert [[k.name for k in b.kernels] for b in op_of(text).boundaries[1:]] == [["all"], ["a", "b"]]
 
 
 def test_a_tensor_read_back_from_memory_cannot_join_its_writer():

@@ -18,6 +18,7 @@ LAYERS = (
     "driver",
     "emit",
     "schedule",
+    "formatting",
     "analysis",
     "reference",
     "frontend",
@@ -31,8 +32,9 @@ import sys
 
 
 def main() -> int:
-    """Accept exactly the command that the check runs."""
-    return 0 if sys.argv[1:] == ["build", "specs/", "--check"] else 2
+    """Accept exactly the commands that the check runs."""
+    build, fmt = ["build", "specs/", "--check"], ["fmt", "specs/", "opspec/prelude/", "--check"]
+    return {"build": 0, "fmt": 0}[sys.argv[1]] if sys.argv[1:] in (build, fmt) else 2
 '''
 
 # step -> (file, text that this step must refuse)
@@ -42,7 +44,8 @@ FAULTS = {
     "types": ("opspec/planted.py", '"""Planted."""\n\nx: int = "text"\n'),
     "imports": ("opspec/runtime/planted.py", '"""Planted."""\n\nfrom opspec import ir\n\n__all__ = ["ir"]\n'),
     "tests": ("tests/test_planted.py", "def test_planted():\n    assert 1 == 2\n"),
-    "generated": ("opspec/cli/__init__.py", PASSING_CLI.replace("return 0 if", "return 1 if")),
+    "specs": ("opspec/cli/__init__.py", PASSING_CLI.replace('"fmt": 0', '"fmt": 1')),
+    "generated": ("opspec/cli/__init__.py", PASSING_CLI.replace('"build": 0', '"build": 1')),
 }
 
 

@@ -54,6 +54,11 @@ def arithmetic(x, y, N: tl.constexpr):
     tl.store(y + N + at, tl.where(block < 0, -block, block))
 
 
+@triton.jit
+def scalar(y, x):
+    tl.store(y, 1.0 - x)
+
+
 def every_bf16_tie() -> torch.Tensor:
     codes = torch.arange(2**16).to(torch.int16).view(torch.bfloat16).float()
     finite = codes[torch.isfinite(codes)].unique()
@@ -121,6 +126,9 @@ def main() -> None:
     x, y = torch.tensor([1.5, -2.0, 3.0, 0.1]).bfloat16(), torch.empty(8, dtype=torch.bfloat16)
     arithmetic[(1,)](x, y, 4)
     check("bf16 arithmetic", y, torch.cat([x * x - x, x.abs()]))
+    y = torch.empty(1)
+    scalar[(1,)](y, 0.9)
+    check("scalar argument", y, 1 - torch.tensor([0.9]))
 
 
 main()

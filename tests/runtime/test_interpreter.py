@@ -38,6 +38,7 @@ def test_the_checks_find_what_the_probes_report():
         ("tl.dot", "wrong: torch.bfloat16 dot"),
         ("tl.dot", "wrong: dot through descriptors"),
         ("arithmetic", "wrong: bf16 arithmetic"),
+        ("scalar arguments", "wrong: scalar argument"),
         ("tl.maximum", "wrong: NaN in max and min"),
     ):
         assert (words in faults) == (check in wrong)

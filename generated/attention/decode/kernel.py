@@ -9,7 +9,7 @@ import torch
 import triton
 import triton.language as tl
 
-from opspec.runtime import launch
+from opspec.runtime import launch, library
 from opspec.runtime.device import maximum, reduce_max
 
 
@@ -169,6 +169,51 @@ def _configure_decode_attention_flash_decode(B: int, H: int, T: int, D: int):
     return _decode_attention_flash_decode_streamed, B * H, options
 
 
+def _decode_attention__check(q, k, v):
+    """Check the arguments of `decode_attention`: its dims and dtypes, and what it returns."""
+    B, H, D = launch.rank("q", q, 3)
+    _, _, T, _ = launch.rank("k", k, 4)
+    launch.rank("v", v, 4)
+    device = q.device
+    launch.check("q", q, (B, H, D), launch.DTYPES["bf16"], device)
+    launch.check("k", k, (B, H, T, D), launch.DTYPES["bf16"], device)
+    launch.check("v", v, (B, H, T, D), launch.DTYPES["bf16"], device)
+    return (B, H, T, D), (launch.Result("o", (B, H, D), launch.DTYPES["bf16"]),)
+
+
+def _decode_attention__launch(call, dims, q, k, v, o):
+    """Start the kernels of `decode_attention` on checked arguments; `call` remembers them for calls of this kind."""
+    B, H, T, D = dims
+    kernel, grid, options = _configure_decode_attention_flash_decode(B, H, T, D)
+    call.start(
+        kernel,
+        grid,
+        options,
+        q,
+        k,
+        v,
+        o,
+        H,
+        T,
+        D,
+        q.stride(0),
+        q.stride(1),
+        q.stride(2),
+        k.stride(0),
+        k.stride(1),
+        k.stride(2),
+        k.stride(3),
+        v.stride(0),
+        v.stride(1),
+        v.stride(2),
+        v.stride(3),
+        o.stride(0),
+        o.stride(1),
+        o.stride(2),
+        INDEX=launch.index_type(q, k, v, o),
+    )
+
+
 def decode_attention(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -198,43 +243,7 @@ def decode_attention(
         ai = (4 * D * T + 6 * T + 1) / (4 * D * (T + 1))
         ai.tensor = T / (T + 1)
     """
-    B, H, D = launch.rank("q", q, 3)
-    _, _, T, _ = launch.rank("k", k, 4)
-    launch.rank("v", v, 4)
-    device = q.device
-    launch.check("q", q, (B, H, D), launch.DTYPES["bf16"], device)
-    launch.check("k", k, (B, H, T, D), launch.DTYPES["bf16"], device)
-    launch.check("v", v, (B, H, T, D), launch.DTYPES["bf16"], device)
-    o = launch.result("o", out, (B, H, D), launch.DTYPES["bf16"], device)
-    kernel, grid, options = _configure_decode_attention_flash_decode(B, H, T, D)
-    if grid > 0:
-        with launch.on(device):
-            kernel[(grid,)](
-                q,
-                k,
-                v,
-                o,
-                H,
-                T,
-                D,
-                q.stride(0),
-                q.stride(1),
-                q.stride(2),
-                k.stride(0),
-                k.stride(1),
-                k.stride(2),
-                k.stride(3),
-                v.stride(0),
-                v.stride(1),
-                v.stride(2),
-                v.stride(3),
-                o.stride(0),
-                o.stride(1),
-                o.stride(2),
-                INDEX=launch.index_type(q, k, v, o),
-                **options,
-            )
-    return o
+    return _decode_attention__operator((q, k, v), out=out)
 
 
 def decode_attention_cost(*, B: int, H: int, T: int, D: int) -> dict[str, float]:
@@ -251,6 +260,14 @@ def decode_attention_cost(*, B: int, H: int, T: int, D: int) -> dict[str, float]
         "bytes.write": 2 * B * D * H,
         "launches": 1,
     }
+
+
+_decode_attention__operator = library.Operator(
+    "opspec_attention_decode::decode_attention(Tensor q, Tensor k, Tensor v) -> Tensor",
+    check=_decode_attention__check,
+    launch=_decode_attention__launch,
+    cost=lambda c: decode_attention_cost(B=c.dims[0], H=c.dims[1], T=c.dims[2], D=c.dims[3]),
+)
 
 
 @triton.jit
@@ -433,6 +450,63 @@ def _configure_decode_attention_fp8_flash_decode(B: int, H: int, T: int, D: int)
     return _decode_attention_fp8_flash_decode_streamed, B * H, options
 
 
+def _decode_attention_fp8__check(q, k, k_scale, v, v_scale):
+    """Check the arguments of `decode_attention_fp8`: its dims and dtypes, and what it returns."""
+    B, H, D = launch.rank("q", q, 3)
+    _, _, T, _ = launch.rank("k", k, 4)
+    launch.rank("k_scale", k_scale, 3)
+    launch.rank("v", v, 4)
+    launch.rank("v_scale", v_scale, 3)
+    device = q.device
+    launch.check("q", q, (B, H, D), launch.DTYPES["bf16"], device)
+    launch.check("k", k, (B, H, T, D), launch.DTYPES["f8e4m3"], device)
+    launch.check("k_scale", k_scale, (B, H, T), launch.DTYPES["f16"], device)
+    launch.check("v", v, (B, H, T, D), launch.DTYPES["f8e4m3"], device)
+    launch.check("v_scale", v_scale, (B, H, T), launch.DTYPES["f16"], device)
+    return (B, H, T, D), (launch.Result("o", (B, H, D), launch.DTYPES["bf16"]),)
+
+
+def _decode_attention_fp8__launch(call, dims, q, k, k_scale, v, v_scale, o):
+    """Start the kernels of `decode_attention_fp8` on checked arguments; `call` remembers them for calls of this kind."""
+    B, H, T, D = dims
+    kernel, grid, options = _configure_decode_attention_fp8_flash_decode(B, H, T, D)
+    call.start(
+        kernel,
+        grid,
+        options,
+        q,
+        k,
+        k_scale,
+        v,
+        v_scale,
+        o,
+        H,
+        T,
+        D,
+        q.stride(0),
+        q.stride(1),
+        q.stride(2),
+        k.stride(0),
+        k.stride(1),
+        k.stride(2),
+        k.stride(3),
+        k_scale.stride(0),
+        k_scale.stride(1),
+        k_scale.stride(2),
+        v.stride(0),
+        v.stride(1),
+        v.stride(2),
+        v.stride(3),
+        v_scale.stride(0),
+        v_scale.stride(1),
+        v_scale.stride(2),
+        o.stride(0),
+        o.stride(1),
+        o.stride(2),
+        INDEX=launch.index_type(q, k, k_scale, v, v_scale, o),
+    )
+
+
 def decode_attention_fp8(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -466,55 +540,7 @@ def decode_attention_fp8(
         ai = (5 * D * T + 7 * T + 1) / (2 * (D * T + 2 * D + 2 * T))
         ai.tensor = 2 * D * T / (D * T + 2 * D + 2 * T)
     """
-    B, H, D = launch.rank("q", q, 3)
-    _, _, T, _ = launch.rank("k", k, 4)
-    launch.rank("k_scale", k_scale, 3)
-    launch.rank("v", v, 4)
-    launch.rank("v_scale", v_scale, 3)
-    device = q.device
-    launch.check("q", q, (B, H, D), launch.DTYPES["bf16"], device)
-    launch.check("k", k, (B, H, T, D), launch.DTYPES["f8e4m3"], device)
-    launch.check("k_scale", k_scale, (B, H, T), launch.DTYPES["f16"], device)
-    launch.check("v", v, (B, H, T, D), launch.DTYPES["f8e4m3"], device)
-    launch.check("v_scale", v_scale, (B, H, T), launch.DTYPES["f16"], device)
-    o = launch.result("o", out, (B, H, D), launch.DTYPES["bf16"], device)
-    kernel, grid, options = _configure_decode_attention_fp8_flash_decode(B, H, T, D)
-    if grid > 0:
-        with launch.on(device):
-            kernel[(grid,)](
-                q,
-                k,
-                k_scale,
-                v,
-                v_scale,
-                o,
-                H,
-                T,
-                D,
-                q.stride(0),
-                q.stride(1),
-                q.stride(2),
-                k.stride(0),
-                k.stride(1),
-                k.stride(2),
-                k.stride(3),
-                k_scale.stride(0),
-                k_scale.stride(1),
-                k_scale.stride(2),
-                v.stride(0),
-                v.stride(1),
-                v.stride(2),
-                v.stride(3),
-                v_scale.stride(0),
-                v_scale.stride(1),
-                v_scale.stride(2),
-                o.stride(0),
-                o.stride(1),
-                o.stride(2),
-                INDEX=launch.index_type(q, k, k_scale, v, v_scale, o),
-                **options,
-            )
-    return o
+    return _decode_attention_fp8__operator((q, k, k_scale, v, v_scale), out=out)
 
 
 def decode_attention_fp8_cost(*, B: int, H: int, T: int, D: int) -> dict[str, float]:
@@ -531,6 +557,14 @@ def decode_attention_fp8_cost(*, B: int, H: int, T: int, D: int) -> dict[str, fl
         "bytes.write": 2 * B * D * H,
         "launches": 1,
     }
+
+
+_decode_attention_fp8__operator = library.Operator(
+    "opspec_attention_decode::decode_attention_fp8(Tensor q, Tensor k, Tensor k_scale, Tensor v, Tensor v_scale) -> Tensor",
+    check=_decode_attention_fp8__check,
+    launch=_decode_attention_fp8__launch,
+    cost=lambda c: decode_attention_fp8_cost(B=c.dims[0], H=c.dims[1], T=c.dims[2], D=c.dims[3]),
+)
 
 
 @triton.jit
@@ -630,6 +664,55 @@ def _configure_decode_gqa_flash_decode(B: int, Hkv: int, G: int, T: int, D: int,
     return _decode_gqa_flash_decode, B * Hkv * triton.cdiv(G, BLOCK_G), options
 
 
+def _decode_gqa__check(q, k, v):
+    """Check the arguments of `decode_gqa`: its dims and dtypes, and what it returns."""
+    B, Hkv, G, D = launch.rank("q", q, 4)
+    _, _, T, _ = launch.rank("k", k, 4)
+    launch.rank("v", v, 4)
+    device = q.device
+    launch.check("q", q, (B, Hkv, G, D), launch.DTYPES["bf16"], device)
+    launch.check("k", k, (B, Hkv, T, D), launch.DTYPES["bf16"], device)
+    launch.check("v", v, (B, Hkv, T, D), launch.DTYPES["bf16"], device)
+    return (B, Hkv, G, T, D), (launch.Result("o", (B, Hkv, G, D), launch.DTYPES["bf16"]),)
+
+
+def _decode_gqa__launch(call, dims, q, k, v, o):
+    """Start the kernels of `decode_gqa` on checked arguments; `call` remembers them for calls of this kind."""
+    B, Hkv, G, T, D = dims
+    width = max(t.element_size() for t in (q, k, v))
+    kernel, grid, options = _configure_decode_gqa_flash_decode(B, Hkv, G, T, D, width)
+    call.start(
+        kernel,
+        grid,
+        options,
+        q,
+        k,
+        v,
+        o,
+        Hkv,
+        G,
+        T,
+        D,
+        q.stride(0),
+        q.stride(1),
+        q.stride(2),
+        q.stride(3),
+        k.stride(0),
+        k.stride(1),
+        k.stride(2),
+        k.stride(3),
+        v.stride(0),
+        v.stride(1),
+        v.stride(2),
+        v.stride(3),
+        o.stride(0),
+        o.stride(1),
+        o.stride(2),
+        o.stride(3),
+        INDEX=launch.index_type(q, k, v, o),
+    )
+
+
 def decode_gqa(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -659,47 +742,7 @@ def decode_gqa(
         ai = G * (4 * D * T + 6 * T + 1) / (4 * D * (G + T))
         ai.tensor = G * T / (G + T)
     """
-    B, Hkv, G, D = launch.rank("q", q, 4)
-    _, _, T, _ = launch.rank("k", k, 4)
-    launch.rank("v", v, 4)
-    device = q.device
-    launch.check("q", q, (B, Hkv, G, D), launch.DTYPES["bf16"], device)
-    launch.check("k", k, (B, Hkv, T, D), launch.DTYPES["bf16"], device)
-    launch.check("v", v, (B, Hkv, T, D), launch.DTYPES["bf16"], device)
-    o = launch.result("o", out, (B, Hkv, G, D), launch.DTYPES["bf16"], device)
-    width = max(t.element_size() for t in (q, k, v))
-    kernel, grid, options = _configure_decode_gqa_flash_decode(B, Hkv, G, T, D, width)
-    if grid > 0:
-        with launch.on(device):
-            kernel[(grid,)](
-                q,
-                k,
-                v,
-                o,
-                Hkv,
-                G,
-                T,
-                D,
-                q.stride(0),
-                q.stride(1),
-                q.stride(2),
-                q.stride(3),
-                k.stride(0),
-                k.stride(1),
-                k.stride(2),
-                k.stride(3),
-                v.stride(0),
-                v.stride(1),
-                v.stride(2),
-                v.stride(3),
-                o.stride(0),
-                o.stride(1),
-                o.stride(2),
-                o.stride(3),
-                INDEX=launch.index_type(q, k, v, o),
-                **options,
-            )
-    return o
+    return _decode_gqa__operator((q, k, v), out=out)
 
 
 def decode_gqa_cost(*, B: int, Hkv: int, G: int, T: int, D: int) -> dict[str, float]:
@@ -716,6 +759,14 @@ def decode_gqa_cost(*, B: int, Hkv: int, G: int, T: int, D: int) -> dict[str, fl
         "bytes.write": 2 * B * D * G * Hkv,
         "launches": 1,
     }
+
+
+_decode_gqa__operator = library.Operator(
+    "opspec_attention_decode::decode_gqa(Tensor q, Tensor k, Tensor v) -> Tensor",
+    check=_decode_gqa__check,
+    launch=_decode_gqa__launch,
+    cost=lambda c: decode_gqa_cost(B=c.dims[0], Hkv=c.dims[1], G=c.dims[2], T=c.dims[3], D=c.dims[4]),
+)
 
 
 @triton.jit
@@ -844,6 +895,66 @@ def _configure_paged_decode_flash_decode(B: int, Hkv: int, G: int, T: int, D: in
     return _paged_decode_flash_decode, B * Hkv * triton.cdiv(G, BLOCK_G), options
 
 
+def _paged_decode__check(q, k, v, table, len_, T):
+    """Check the arguments of `paged_decode`: its dims and dtypes, and what it returns."""
+    B, Hkv, G, D = launch.rank("q", q, 4)
+    N, P, _, _ = launch.rank("k", k, 4)
+    launch.rank("v", v, 4)
+    launch.rank("table", table, 2)
+    launch.rank("len", len_, 1)
+    device = q.device
+    launch.check("q", q, (B, Hkv, G, D), launch.DTYPES["bf16"], device)
+    launch.check("k", k, (N, P, Hkv, D), launch.DTYPES["bf16"], device)
+    launch.check("v", v, (N, P, Hkv, D), launch.DTYPES["bf16"], device)
+    launch.check("table", table, (B, T // P), launch.DTYPES["i32"], device)
+    launch.check("len", len_, (B,), launch.DTYPES["i32"], device)
+    launch.require(T % P == 0, "T % P == 0", P=P, T=T)
+    return (B, Hkv, G, T, N, P, D), (launch.Result("o", (B, Hkv, G, D), launch.DTYPES["bf16"]),)
+
+
+def _paged_decode__launch(call, dims, q, k, v, table, len_, T, o):
+    """Start the kernels of `paged_decode` on checked arguments; `call` remembers them for calls of this kind."""
+    B, Hkv, G, T, _, P, D = dims
+    width = max(t.element_size() for t in (q, k, v, table))
+    kernel, grid, options = _configure_paged_decode_flash_decode(B, Hkv, G, T, D, width)
+    call.start(
+        kernel,
+        grid,
+        options,
+        q,
+        k,
+        v,
+        table,
+        len_,
+        o,
+        Hkv,
+        G,
+        T,
+        P,
+        D,
+        q.stride(0),
+        q.stride(1),
+        q.stride(2),
+        q.stride(3),
+        k.stride(0),
+        k.stride(1),
+        k.stride(2),
+        k.stride(3),
+        v.stride(0),
+        v.stride(1),
+        v.stride(2),
+        v.stride(3),
+        table.stride(0),
+        table.stride(1),
+        len_.stride(0),
+        o.stride(0),
+        o.stride(1),
+        o.stride(2),
+        o.stride(3),
+        INDEX=launch.index_type(q, k, v, table, len_, o),
+    )
+
+
 def paged_decode(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -878,58 +989,7 @@ def paged_decode(
         ai = G * Hkv * (B + 4 * D * sum_len + 6 * sum_len) / (4 * (B * D * G * Hkv + B + D * Hkv * mi…
         ai.tensor = D * G * Hkv * sum_len / (B * D * G * Hkv + B + D * Hkv * min(N * P, sum_len) + su…
     """
-    B, Hkv, G, D = launch.rank("q", q, 4)
-    N, P, _, _ = launch.rank("k", k, 4)
-    launch.rank("v", v, 4)
-    launch.rank("table", table, 2)
-    launch.rank("len", len_, 1)
-    device = q.device
-    launch.check("q", q, (B, Hkv, G, D), launch.DTYPES["bf16"], device)
-    launch.check("k", k, (N, P, Hkv, D), launch.DTYPES["bf16"], device)
-    launch.check("v", v, (N, P, Hkv, D), launch.DTYPES["bf16"], device)
-    launch.check("table", table, (B, T // P), launch.DTYPES["i32"], device)
-    launch.check("len", len_, (B,), launch.DTYPES["i32"], device)
-    launch.require(T % P == 0, "T % P == 0", P=P, T=T)
-    o = launch.result("o", out, (B, Hkv, G, D), launch.DTYPES["bf16"], device)
-    width = max(t.element_size() for t in (q, k, v, table))
-    kernel, grid, options = _configure_paged_decode_flash_decode(B, Hkv, G, T, D, width)
-    if grid > 0:
-        with launch.on(device):
-            kernel[(grid,)](
-                q,
-                k,
-                v,
-                table,
-                len_,
-                o,
-                Hkv,
-                G,
-                T,
-                P,
-                D,
-                q.stride(0),
-                q.stride(1),
-                q.stride(2),
-                q.stride(3),
-                k.stride(0),
-                k.stride(1),
-                k.stride(2),
-                k.stride(3),
-                v.stride(0),
-                v.stride(1),
-                v.stride(2),
-                v.stride(3),
-                table.stride(0),
-                table.stride(1),
-                len_.stride(0),
-                o.stride(0),
-                o.stride(1),
-                o.stride(2),
-                o.stride(3),
-                INDEX=launch.index_type(q, k, v, table, len_, o),
-                **options,
-            )
-    return o
+    return _paged_decode__operator((q, k, v, table, len_), whole=(T,), out=out)
 
 
 def paged_decode_cost(
@@ -963,6 +1023,24 @@ def paged_decode_cost(
         "bytes.write": 2 * B * D * G * Hkv,
         "launches": 1,
     }
+
+
+_paged_decode__operator = library.Operator(
+    "opspec_attention_decode::paged_decode(Tensor q, Tensor k, Tensor v, Tensor table, Tensor len_, int T) -> Tensor",
+    check=_paged_decode__check,
+    launch=_paged_decode__launch,
+    cost=lambda c: paged_decode_cost(
+        B=c.dims[0],
+        Hkv=c.dims[1],
+        G=c.dims[2],
+        T=c.dims[3],
+        N=c.dims[4],
+        P=c.dims[5],
+        D=c.dims[6],
+        sum_Max_0_floor_len_1_P_1=0,
+        sum_len=launch.moment(c.tensors[4], 1),
+    ),
+)
 
 
 @triton.jit
@@ -1275,6 +1353,72 @@ def _configure_prefix_decode_flash_decode(B: int, H: int, S: int, T: int, D: int
     return _prefix_decode_flash_decode_streamed, triton.cdiv(B, BLOCK_B) * H, options
 
 
+def _prefix_decode__check(q, kp, vp, k, v):
+    """Check the arguments of `prefix_decode`: its dims and dtypes, and what it returns."""
+    B, H, D = launch.rank("q", q, 3)
+    _, S, _ = launch.rank("kp", kp, 3)
+    launch.rank("vp", vp, 3)
+    _, _, T, _ = launch.rank("k", k, 4)
+    launch.rank("v", v, 4)
+    device = q.device
+    launch.check("q", q, (B, H, D), launch.DTYPES["bf16"], device)
+    launch.check("kp", kp, (H, S, D), launch.DTYPES["bf16"], device)
+    launch.check("vp", vp, (H, S, D), launch.DTYPES["bf16"], device)
+    launch.check("k", k, (B, H, T, D), launch.DTYPES["bf16"], device)
+    launch.check("v", v, (B, H, T, D), launch.DTYPES["bf16"], device)
+    launch.require(S >= 1, "S >= 1", S=S)
+    launch.require(T >= 1, "T >= 1", T=T)
+    launch.require(D >= 1, "D >= 1", D=D)
+    launch.require(S >= 1, "S >= 1 (a max over nothing has no value)", S=S)
+    launch.require(T >= 1, "T >= 1 (a max over nothing has no value)", T=T)
+    return (B, H, S, T, D), (launch.Result("o", (B, H, D), launch.DTYPES["bf16"]),)
+
+
+def _prefix_decode__launch(call, dims, q, kp, vp, k, v, o):
+    """Start the kernels of `prefix_decode` on checked arguments; `call` remembers them for calls of this kind."""
+    B, H, S, T, D = dims
+    aligned = launch.aligned(q, kp, vp, k, v)
+    width = max(t.element_size() for t in (q, kp, vp, k, v))
+    kernel, grid, options = _configure_prefix_decode_flash_decode(B, H, S, T, D, width, aligned)
+    call.start(
+        kernel,
+        grid,
+        options,
+        q,
+        kp,
+        vp,
+        k,
+        v,
+        o,
+        B,
+        H,
+        S,
+        T,
+        D,
+        q.stride(0),
+        q.stride(1),
+        q.stride(2),
+        kp.stride(0),
+        kp.stride(1),
+        kp.stride(2),
+        vp.stride(0),
+        vp.stride(1),
+        vp.stride(2),
+        k.stride(0),
+        k.stride(1),
+        k.stride(2),
+        k.stride(3),
+        v.stride(0),
+        v.stride(1),
+        v.stride(2),
+        v.stride(3),
+        o.stride(0),
+        o.stride(1),
+        o.stride(2),
+        INDEX=launch.index_type(q, kp, vp, k, v, o),
+    )
+
+
 def prefix_decode(
     q: torch.Tensor,
     kp: torch.Tensor,
@@ -1312,64 +1456,7 @@ def prefix_decode(
         ai = B * (4 * D * S + 4 * D * T + 2 * D + 5 * S + 5 * T + 3) / (4 * D * (B * T + B + S))
         ai.tensor = B * (S + T) / (B * T + B + S)
     """
-    B, H, D = launch.rank("q", q, 3)
-    _, S, _ = launch.rank("kp", kp, 3)
-    launch.rank("vp", vp, 3)
-    _, _, T, _ = launch.rank("k", k, 4)
-    launch.rank("v", v, 4)
-    device = q.device
-    launch.check("q", q, (B, H, D), launch.DTYPES["bf16"], device)
-    launch.check("kp", kp, (H, S, D), launch.DTYPES["bf16"], device)
-    launch.check("vp", vp, (H, S, D), launch.DTYPES["bf16"], device)
-    launch.check("k", k, (B, H, T, D), launch.DTYPES["bf16"], device)
-    launch.check("v", v, (B, H, T, D), launch.DTYPES["bf16"], device)
-    launch.require(S >= 1, "S >= 1", S=S)
-    launch.require(T >= 1, "T >= 1", T=T)
-    launch.require(D >= 1, "D >= 1", D=D)
-    launch.require(S >= 1, "S >= 1 (a max over nothing has no value)", S=S)
-    launch.require(T >= 1, "T >= 1 (a max over nothing has no value)", T=T)
-    o = launch.result("o", out, (B, H, D), launch.DTYPES["bf16"], device)
-    aligned = launch.aligned(q, kp, vp, k, v)
-    width = max(t.element_size() for t in (q, kp, vp, k, v))
-    kernel, grid, options = _configure_prefix_decode_flash_decode(B, H, S, T, D, width, aligned)
-    if grid > 0:
-        with launch.on(device):
-            kernel[(grid,)](
-                q,
-                kp,
-                vp,
-                k,
-                v,
-                o,
-                B,
-                H,
-                S,
-                T,
-                D,
-                q.stride(0),
-                q.stride(1),
-                q.stride(2),
-                kp.stride(0),
-                kp.stride(1),
-                kp.stride(2),
-                vp.stride(0),
-                vp.stride(1),
-                vp.stride(2),
-                k.stride(0),
-                k.stride(1),
-                k.stride(2),
-                k.stride(3),
-                v.stride(0),
-                v.stride(1),
-                v.stride(2),
-                v.stride(3),
-                o.stride(0),
-                o.stride(1),
-                o.stride(2),
-                INDEX=launch.index_type(q, kp, vp, k, v, o),
-                **options,
-            )
-    return o
+    return _prefix_decode__operator((q, kp, vp, k, v), out=out)
 
 
 def prefix_decode_cost(*, B: int, H: int, S: int, T: int, D: int) -> dict[str, float]:
@@ -1386,6 +1473,14 @@ def prefix_decode_cost(*, B: int, H: int, S: int, T: int, D: int) -> dict[str, f
         "bytes.write": 2 * B * D * H,
         "launches": 1,
     }
+
+
+_prefix_decode__operator = library.Operator(
+    "opspec_attention_decode::prefix_decode(Tensor q, Tensor kp, Tensor vp, Tensor k, Tensor v) -> Tensor",
+    check=_prefix_decode__check,
+    launch=_prefix_decode__launch,
+    cost=lambda c: prefix_decode_cost(B=c.dims[0], H=c.dims[1], S=c.dims[2], T=c.dims[3], D=c.dims[4]),
+)
 
 
 @triton.jit
@@ -1497,6 +1592,58 @@ def _configure_mla_decode_flash_decode(B: int, H: int, T: int, R: int, P: int, w
     return _mla_decode_flash_decode, B * triton.cdiv(H, BLOCK_H), options
 
 
+def _mla_decode__check(q, qr, c, kr):
+    """Check the arguments of `mla_decode`: its dims and dtypes, and what it returns."""
+    B, H, R = launch.rank("q", q, 3)
+    _, _, P = launch.rank("qr", qr, 3)
+    _, T, _ = launch.rank("c", c, 3)
+    launch.rank("kr", kr, 3)
+    device = q.device
+    launch.check("q", q, (B, H, R), launch.DTYPES["bf16"], device)
+    launch.check("qr", qr, (B, H, P), launch.DTYPES["bf16"], device)
+    launch.check("c", c, (B, T, R), launch.DTYPES["bf16"], device)
+    launch.check("kr", kr, (B, T, P), launch.DTYPES["bf16"], device)
+    return (B, H, T, R, P), (launch.Result("o", (B, H, R), launch.DTYPES["bf16"]),)
+
+
+def _mla_decode__launch(call, dims, q, qr, c, kr, scale, o):
+    """Start the kernels of `mla_decode` on checked arguments; `call` remembers them for calls of this kind."""
+    B, H, T, R, P = dims
+    width = max(t.element_size() for t in (q, qr, c, kr))
+    kernel, grid, options = _configure_mla_decode_flash_decode(B, H, T, R, P, width)
+    call.start(
+        kernel,
+        grid,
+        options,
+        q,
+        qr,
+        c,
+        kr,
+        o,
+        scale,
+        H,
+        T,
+        R,
+        P,
+        q.stride(0),
+        q.stride(1),
+        q.stride(2),
+        qr.stride(0),
+        qr.stride(1),
+        qr.stride(2),
+        c.stride(0),
+        c.stride(1),
+        c.stride(2),
+        kr.stride(0),
+        kr.stride(1),
+        kr.stride(2),
+        o.stride(0),
+        o.stride(1),
+        o.stride(2),
+        INDEX=launch.index_type(q, qr, c, kr, o),
+    )
+
+
 def mla_decode(
     q: torch.Tensor,
     qr: torch.Tensor,
@@ -1530,50 +1677,7 @@ def mla_decode(
         ai = H * (2 * P * T + 4 * R * T + 7 * T + 1) / (2 * (H * P + 2 * H * R + P * T + R * T))
         ai.tensor = H * T * (P + 2 * R) / (H * P + 2 * H * R + P * T + R * T)
     """
-    B, H, R = launch.rank("q", q, 3)
-    _, _, P = launch.rank("qr", qr, 3)
-    _, T, _ = launch.rank("c", c, 3)
-    launch.rank("kr", kr, 3)
-    device = q.device
-    launch.check("q", q, (B, H, R), launch.DTYPES["bf16"], device)
-    launch.check("qr", qr, (B, H, P), launch.DTYPES["bf16"], device)
-    launch.check("c", c, (B, T, R), launch.DTYPES["bf16"], device)
-    launch.check("kr", kr, (B, T, P), launch.DTYPES["bf16"], device)
-    o = launch.result("o", out, (B, H, R), launch.DTYPES["bf16"], device)
-    width = max(t.element_size() for t in (q, qr, c, kr))
-    kernel, grid, options = _configure_mla_decode_flash_decode(B, H, T, R, P, width)
-    if grid > 0:
-        with launch.on(device):
-            kernel[(grid,)](
-                q,
-                qr,
-                c,
-                kr,
-                o,
-                float(scale),
-                H,
-                T,
-                R,
-                P,
-                q.stride(0),
-                q.stride(1),
-                q.stride(2),
-                qr.stride(0),
-                qr.stride(1),
-                qr.stride(2),
-                c.stride(0),
-                c.stride(1),
-                c.stride(2),
-                kr.stride(0),
-                kr.stride(1),
-                kr.stride(2),
-                o.stride(0),
-                o.stride(1),
-                o.stride(2),
-                INDEX=launch.index_type(q, qr, c, kr, o),
-                **options,
-            )
-    return o
+    return _mla_decode__operator((q, qr, c, kr), floats=(float(scale),), out=out)
 
 
 def mla_decode_cost(*, B: int, H: int, T: int, R: int, P: int) -> dict[str, float]:
@@ -1590,3 +1694,11 @@ def mla_decode_cost(*, B: int, H: int, T: int, R: int, P: int) -> dict[str, floa
         "bytes.write": 2 * B * H * R,
         "launches": 1,
     }
+
+
+_mla_decode__operator = library.Operator(
+    "opspec_attention_decode::mla_decode(Tensor q, Tensor qr, Tensor c, Tensor kr, float scale) -> Tensor",
+    check=_mla_decode__check,
+    launch=_mla_decode__launch,
+    cost=lambda c: mla_decode_cost(B=c.dims[0], H=c.dims[1], T=c.dims[2], R=c.dims[3], P=c.dims[4]),
+)

@@ -9,7 +9,7 @@ import torch
 import triton
 import triton.language as tl
 
-from opspec.runtime import launch
+from opspec.runtime import launch, library
 from opspec.runtime.device import grouped, maximum, reduce_max
 
 
@@ -123,6 +123,57 @@ def _configure_attention_flash(B: int, Hq: int, L: int, T: int, D: int, width: i
     return _attention_flash, B * Hq * triton.cdiv(L, BLOCK_L), options
 
 
+def _attention__check(q, k, v):
+    """Check the arguments of `attention`: its dims and dtypes, and what it returns."""
+    B, Hq, L, D = launch.rank("q", q, 4)
+    _, Hkv, T, _ = launch.rank("k", k, 4)
+    launch.rank("v", v, 4)
+    device = q.device
+    launch.check("q", q, (B, Hq, L, D), launch.DTYPES["bf16"], device)
+    launch.check("k", k, (B, Hkv, T, D), launch.DTYPES["bf16"], device)
+    launch.check("v", v, (B, Hkv, T, D), launch.DTYPES["bf16"], device)
+    launch.require(Hq % Hkv == 0, "Hq % Hkv == 0", Hkv=Hkv, Hq=Hq)
+    return (B, Hq, Hkv, L, T, D), (launch.Result("o", (B, Hq, L, D), launch.DTYPES["bf16"]),)
+
+
+def _attention__launch(call, dims, q, k, v, o):
+    """Start the kernels of `attention` on checked arguments; `call` remembers them for calls of this kind."""
+    B, Hq, Hkv, L, T, D = dims
+    width = max(t.element_size() for t in (q, k, v))
+    kernel, grid, options = _configure_attention_flash(B, Hq, L, T, D, width)
+    call.start(
+        kernel,
+        grid,
+        options,
+        q,
+        k,
+        v,
+        o,
+        Hq,
+        Hkv,
+        L,
+        T,
+        D,
+        q.stride(0),
+        q.stride(1),
+        q.stride(2),
+        q.stride(3),
+        k.stride(0),
+        k.stride(1),
+        k.stride(2),
+        k.stride(3),
+        v.stride(0),
+        v.stride(1),
+        v.stride(2),
+        v.stride(3),
+        o.stride(0),
+        o.stride(1),
+        o.stride(2),
+        o.stride(3),
+        INDEX=launch.index_type(q, k, v, o),
+    )
+
+
 def attention(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -152,49 +203,7 @@ def attention(
         ai = Hq * L * (4 * D * T + 6 * T + 1) / (4 * D * (Hkv * T + Hq * L))
         ai.tensor = Hq * L * T / (Hkv * T + Hq * L)
     """
-    B, Hq, L, D = launch.rank("q", q, 4)
-    _, Hkv, T, _ = launch.rank("k", k, 4)
-    launch.rank("v", v, 4)
-    device = q.device
-    launch.check("q", q, (B, Hq, L, D), launch.DTYPES["bf16"], device)
-    launch.check("k", k, (B, Hkv, T, D), launch.DTYPES["bf16"], device)
-    launch.check("v", v, (B, Hkv, T, D), launch.DTYPES["bf16"], device)
-    launch.require(Hq % Hkv == 0, "Hq % Hkv == 0", Hkv=Hkv, Hq=Hq)
-    o = launch.result("o", out, (B, Hq, L, D), launch.DTYPES["bf16"], device)
-    width = max(t.element_size() for t in (q, k, v))
-    kernel, grid, options = _configure_attention_flash(B, Hq, L, T, D, width)
-    if grid > 0:
-        with launch.on(device):
-            kernel[(grid,)](
-                q,
-                k,
-                v,
-                o,
-                Hq,
-                Hkv,
-                L,
-                T,
-                D,
-                q.stride(0),
-                q.stride(1),
-                q.stride(2),
-                q.stride(3),
-                k.stride(0),
-                k.stride(1),
-                k.stride(2),
-                k.stride(3),
-                v.stride(0),
-                v.stride(1),
-                v.stride(2),
-                v.stride(3),
-                o.stride(0),
-                o.stride(1),
-                o.stride(2),
-                o.stride(3),
-                INDEX=launch.index_type(q, k, v, o),
-                **options,
-            )
-    return o
+    return _attention__operator((q, k, v), out=out)
 
 
 @triton.jit
@@ -602,6 +611,105 @@ def _configure_attention__unfused_values(B: int, Hq: int, L: int, T: int, D: int
     return _attention__unfused_values, B * Hq * triton.cdiv(L, BLOCK_L) * triton.cdiv(D, BLOCK_D), options
 
 
+def _attention__unfused__check(q, k, v):
+    """Check the arguments of `attention__unfused`: its dims and dtypes, and what it returns."""
+    B, Hq, L, D = launch.rank("q", q, 4)
+    _, Hkv, T, _ = launch.rank("k", k, 4)
+    launch.rank("v", v, 4)
+    device = q.device
+    launch.check("q", q, (B, Hq, L, D), launch.DTYPES["bf16"], device)
+    launch.check("k", k, (B, Hkv, T, D), launch.DTYPES["bf16"], device)
+    launch.check("v", v, (B, Hkv, T, D), launch.DTYPES["bf16"], device)
+    launch.require(Hq % Hkv == 0, "Hq % Hkv == 0", Hkv=Hkv, Hq=Hq)
+    return (B, Hq, Hkv, L, T, D), (launch.Result("o", (B, Hq, L, D), launch.DTYPES["bf16"]),)
+
+
+def _attention__unfused__launch(call, dims, q, k, v, o):
+    """Start the kernels of `attention__unfused` on checked arguments; `call` remembers them for calls of this kind."""
+    B, Hq, Hkv, L, T, D = dims
+    s = call.workspace((B, Hq, L, T), launch.DTYPES["bf16"])
+    p = call.workspace((B, Hq, L, T), launch.DTYPES["bf16"])
+    aligned = launch.aligned(q, k)
+    width = max(t.element_size() for t in (q, k))
+    kernel, grid, options = _configure_attention__unfused_scores(B, Hq, L, T, D, width, aligned)
+    call.start(
+        kernel,
+        grid,
+        options,
+        q,
+        k,
+        s,
+        Hq,
+        Hkv,
+        L,
+        T,
+        D,
+        q.stride(0),
+        q.stride(1),
+        q.stride(2),
+        q.stride(3),
+        k.stride(0),
+        k.stride(1),
+        k.stride(2),
+        k.stride(3),
+        s.stride(0),
+        s.stride(1),
+        s.stride(2),
+        s.stride(3),
+        INDEX=launch.index_type(q, k, s),
+    )
+    width = max(t.element_size() for t in (s,))
+    kernel, grid, options = _configure_attention__unfused_weights(B, Hq, L, T, width)
+    call.start(
+        kernel,
+        grid,
+        options,
+        s,
+        p,
+        Hq,
+        L,
+        T,
+        s.stride(0),
+        s.stride(1),
+        s.stride(2),
+        s.stride(3),
+        p.stride(0),
+        p.stride(1),
+        p.stride(2),
+        p.stride(3),
+        INDEX=launch.index_type(s, p),
+    )
+    aligned = launch.aligned(v, p)
+    width = max(t.element_size() for t in (v, p))
+    kernel, grid, options = _configure_attention__unfused_values(B, Hq, L, T, D, width, aligned)
+    call.start(
+        kernel,
+        grid,
+        options,
+        v,
+        o,
+        p,
+        Hq,
+        Hkv,
+        L,
+        T,
+        D,
+        v.stride(0),
+        v.stride(1),
+        v.stride(2),
+        v.stride(3),
+        o.stride(0),
+        o.stride(1),
+        o.stride(2),
+        o.stride(3),
+        p.stride(0),
+        p.stride(1),
+        p.stride(2),
+        p.stride(3),
+        INDEX=launch.index_type(v, o, p),
+    )
+
+
 def attention__unfused(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -633,97 +741,7 @@ def attention__unfused(
         ai = Hq * L * (4 * D * T + 6 * T + 1) / (4 * (D * Hkv * T + D * Hq * L + 2 * Hq * L * T))
         ai.tensor = D * Hq * L * T / (D * Hkv * T + D * Hq * L + 2 * Hq * L * T)
     """
-    B, Hq, L, D = launch.rank("q", q, 4)
-    _, Hkv, T, _ = launch.rank("k", k, 4)
-    launch.rank("v", v, 4)
-    device = q.device
-    launch.check("q", q, (B, Hq, L, D), launch.DTYPES["bf16"], device)
-    launch.check("k", k, (B, Hkv, T, D), launch.DTYPES["bf16"], device)
-    launch.check("v", v, (B, Hkv, T, D), launch.DTYPES["bf16"], device)
-    launch.require(Hq % Hkv == 0, "Hq % Hkv == 0", Hkv=Hkv, Hq=Hq)
-    o = launch.result("o", out, (B, Hq, L, D), launch.DTYPES["bf16"], device)
-    s = torch.empty((B, Hq, L, T), dtype=launch.DTYPES["bf16"], device=device)
-    p = torch.empty((B, Hq, L, T), dtype=launch.DTYPES["bf16"], device=device)
-    aligned = launch.aligned(q, k)
-    width = max(t.element_size() for t in (q, k))
-    kernel, grid, options = _configure_attention__unfused_scores(B, Hq, L, T, D, width, aligned)
-    if grid > 0:
-        with launch.on(device):
-            kernel[(grid,)](
-                q,
-                k,
-                s,
-                Hq,
-                Hkv,
-                L,
-                T,
-                D,
-                q.stride(0),
-                q.stride(1),
-                q.stride(2),
-                q.stride(3),
-                k.stride(0),
-                k.stride(1),
-                k.stride(2),
-                k.stride(3),
-                s.stride(0),
-                s.stride(1),
-                s.stride(2),
-                s.stride(3),
-                INDEX=launch.index_type(q, k, s),
-                **options,
-            )
-    width = max(t.element_size() for t in (s,))
-    kernel, grid, options = _configure_attention__unfused_weights(B, Hq, L, T, width)
-    if grid > 0:
-        with launch.on(device):
-            kernel[(grid,)](
-                s,
-                p,
-                Hq,
-                L,
-                T,
-                s.stride(0),
-                s.stride(1),
-                s.stride(2),
-                s.stride(3),
-                p.stride(0),
-                p.stride(1),
-                p.stride(2),
-                p.stride(3),
-                INDEX=launch.index_type(s, p),
-                **options,
-            )
-    aligned = launch.aligned(v, p)
-    width = max(t.element_size() for t in (v, p))
-    kernel, grid, options = _configure_attention__unfused_values(B, Hq, L, T, D, width, aligned)
-    if grid > 0:
-        with launch.on(device):
-            kernel[(grid,)](
-                v,
-                o,
-                p,
-                Hq,
-                Hkv,
-                L,
-                T,
-                D,
-                v.stride(0),
-                v.stride(1),
-                v.stride(2),
-                v.stride(3),
-                o.stride(0),
-                o.stride(1),
-                o.stride(2),
-                o.stride(3),
-                p.stride(0),
-                p.stride(1),
-                p.stride(2),
-                p.stride(3),
-                INDEX=launch.index_type(v, o, p),
-                **options,
-            )
-    return o
+    return _attention__unfused__operator((q, k, v), out=out)
 
 
 def attention_cost(*, B: int, Hq: int, Hkv: int, L: int, T: int, D: int) -> dict[str, float]:
@@ -740,6 +758,26 @@ def attention_cost(*, B: int, Hq: int, Hkv: int, L: int, T: int, D: int) -> dict
         "bytes.write": 2 * B * D * Hq * L,
         "launches": 1,
     }
+
+
+_attention__operator = library.Operator(
+    "opspec_attention_prefill::attention(Tensor q, Tensor k, Tensor v) -> Tensor",
+    check=_attention__check,
+    launch=_attention__launch,
+    cost=lambda c: attention_cost(
+        B=c.dims[0], Hq=c.dims[1], Hkv=c.dims[2], L=c.dims[3], T=c.dims[4], D=c.dims[5]
+    ),
+)
+
+
+_attention__unfused__operator = library.Operator(
+    "opspec_attention_prefill::attention__unfused(Tensor q, Tensor k, Tensor v) -> Tensor",
+    check=_attention__unfused__check,
+    launch=_attention__unfused__launch,
+    cost=lambda c: attention_cost(
+        B=c.dims[0], Hq=c.dims[1], Hkv=c.dims[2], L=c.dims[3], T=c.dims[4], D=c.dims[5]
+    ),
+)
 
 
 @triton.jit
@@ -867,6 +905,68 @@ def _configure_attention_causal_flash(B: int, Hq: int, L: int, T: int, D: int, w
     return _attention_causal_flash, B * Hq * triton.cdiv(L, BLOCK_L), options
 
 
+def _attention_causal__check(q, k, v):
+    """Check the arguments of `attention_causal`: its dims and dtypes, and what it returns."""
+    B, Hq, L, D = launch.rank("q", q, 4)
+    _, Hkv, T, _ = launch.rank("k", k, 4)
+    launch.rank("v", v, 4)
+    device = q.device
+    launch.check("q", q, (B, Hq, L, D), launch.DTYPES["bf16"], device)
+    launch.check("k", k, (B, Hkv, T, D), launch.DTYPES["bf16"], device)
+    launch.check("v", v, (B, Hkv, T, D), launch.DTYPES["bf16"], device)
+    launch.require(Hq % Hkv == 0, "Hq % Hkv == 0", Hkv=Hkv, Hq=Hq)
+    launch.require(L <= T, "L <= T", L=L, T=T)
+    return (
+        (B, Hq, Hkv, L, T, D),
+        (
+            launch.Result("o", (B, Hq, L, D), launch.DTYPES["bf16"]),
+            launch.Result("lse", (B, Hq, L), launch.DTYPES["f32"]),
+        ),
+    )
+
+
+def _attention_causal__launch(call, dims, q, k, v, o, lse):
+    """Start the kernels of `attention_causal` on checked arguments; `call` remembers them for calls of this kind."""
+    B, Hq, Hkv, L, T, D = dims
+    width = max(t.element_size() for t in (q, k, v))
+    kernel, grid, options = _configure_attention_causal_flash(B, Hq, L, T, D, width)
+    call.start(
+        kernel,
+        grid,
+        options,
+        q,
+        k,
+        v,
+        o,
+        lse,
+        Hq,
+        Hkv,
+        L,
+        T,
+        D,
+        q.stride(0),
+        q.stride(1),
+        q.stride(2),
+        q.stride(3),
+        k.stride(0),
+        k.stride(1),
+        k.stride(2),
+        k.stride(3),
+        v.stride(0),
+        v.stride(1),
+        v.stride(2),
+        v.stride(3),
+        o.stride(0),
+        o.stride(1),
+        o.stride(2),
+        o.stride(3),
+        lse.stride(0),
+        lse.stride(1),
+        lse.stride(2),
+        INDEX=launch.index_type(q, k, v, o, lse),
+    )
+
+
 def attention_causal(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -898,55 +998,7 @@ def attention_causal(
         ai = Hq * L * (-2 * D * L + 4 * D * T + 2 * D - 3 * L + 6 * T + 6) / (4 * (D * Hkv * T + D * …
         ai.tensor = D * Hq * L * (-L + 2 * T + 1) / (2 * (D * Hkv * T + D * Hq * L + Hq * L))
     """
-    B, Hq, L, D = launch.rank("q", q, 4)
-    _, Hkv, T, _ = launch.rank("k", k, 4)
-    launch.rank("v", v, 4)
-    device = q.device
-    launch.check("q", q, (B, Hq, L, D), launch.DTYPES["bf16"], device)
-    launch.check("k", k, (B, Hkv, T, D), launch.DTYPES["bf16"], device)
-    launch.check("v", v, (B, Hkv, T, D), launch.DTYPES["bf16"], device)
-    launch.require(Hq % Hkv == 0, "Hq % Hkv == 0", Hkv=Hkv, Hq=Hq)
-    launch.require(L <= T, "L <= T", L=L, T=T)
-    o = launch.result("o", out[0] if out is not None else None, (B, Hq, L, D), launch.DTYPES["bf16"], device)
-    lse = launch.result("lse", out[1] if out is not None else None, (B, Hq, L), launch.DTYPES["f32"], device)
-    width = max(t.element_size() for t in (q, k, v))
-    kernel, grid, options = _configure_attention_causal_flash(B, Hq, L, T, D, width)
-    if grid > 0:
-        with launch.on(device):
-            kernel[(grid,)](
-                q,
-                k,
-                v,
-                o,
-                lse,
-                Hq,
-                Hkv,
-                L,
-                T,
-                D,
-                q.stride(0),
-                q.stride(1),
-                q.stride(2),
-                q.stride(3),
-                k.stride(0),
-                k.stride(1),
-                k.stride(2),
-                k.stride(3),
-                v.stride(0),
-                v.stride(1),
-                v.stride(2),
-                v.stride(3),
-                o.stride(0),
-                o.stride(1),
-                o.stride(2),
-                o.stride(3),
-                lse.stride(0),
-                lse.stride(1),
-                lse.stride(2),
-                INDEX=launch.index_type(q, k, v, o, lse),
-                **options,
-            )
-    return o, lse
+    return _attention_causal__operator((q, k, v), out=out)
 
 
 def attention_causal_cost(*, B: int, Hq: int, Hkv: int, L: int, T: int, D: int) -> dict[str, float]:
@@ -964,6 +1016,16 @@ def attention_causal_cost(*, B: int, Hq: int, Hkv: int, L: int, T: int, D: int) 
         "bytes.write": 2 * B * Hq * L * (D + 2),
         "launches": 1,
     }
+
+
+_attention_causal__operator = library.Operator(
+    "opspec_attention_prefill::attention_causal(Tensor q, Tensor k, Tensor v) -> (Tensor, Tensor)",
+    check=_attention_causal__check,
+    launch=_attention_causal__launch,
+    cost=lambda c: attention_causal_cost(
+        B=c.dims[0], Hq=c.dims[1], Hkv=c.dims[2], L=c.dims[3], T=c.dims[4], D=c.dims[5]
+    ),
+)
 
 
 @triton.jit
@@ -1094,6 +1156,58 @@ def _configure_attention_window_flash(B: int, H: int, L: int, T: int, D: int, wi
     return _attention_window_flash, B * H * triton.cdiv(L, BLOCK_L), options
 
 
+def _attention_window__check(q, k, v, W):
+    """Check the arguments of `attention_window`: its dims and dtypes, and what it returns."""
+    B, H, L, D = launch.rank("q", q, 4)
+    _, _, T, _ = launch.rank("k", k, 4)
+    launch.rank("v", v, 4)
+    device = q.device
+    launch.check("q", q, (B, H, L, D), launch.DTYPES["bf16"], device)
+    launch.check("k", k, (B, H, T, D), launch.DTYPES["bf16"], device)
+    launch.check("v", v, (B, H, T, D), launch.DTYPES["bf16"], device)
+    launch.require(L <= T, "L <= T", L=L, T=T)
+    launch.require(W >= 1, "W >= 1", W=W)
+    return (B, H, L, T, W, D), (launch.Result("o", (B, H, L, D), launch.DTYPES["bf16"]),)
+
+
+def _attention_window__launch(call, dims, q, k, v, W, o):
+    """Start the kernels of `attention_window` on checked arguments; `call` remembers them for calls of this kind."""
+    B, H, L, T, W, D = dims
+    width = max(t.element_size() for t in (q, k, v))
+    kernel, grid, options = _configure_attention_window_flash(B, H, L, T, D, width)
+    call.start(
+        kernel,
+        grid,
+        options,
+        q,
+        k,
+        v,
+        o,
+        H,
+        L,
+        T,
+        W,
+        D,
+        q.stride(0),
+        q.stride(1),
+        q.stride(2),
+        q.stride(3),
+        k.stride(0),
+        k.stride(1),
+        k.stride(2),
+        k.stride(3),
+        v.stride(0),
+        v.stride(1),
+        v.stride(2),
+        v.stride(3),
+        o.stride(0),
+        o.stride(1),
+        o.stride(2),
+        o.stride(3),
+        INDEX=launch.index_type(q, k, v, o),
+    )
+
+
 def attention_window(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -1124,50 +1238,7 @@ def attention_window(
         ai = (-2 * D * L**2 + 4 * D * L * T + 2 * D * L - 2 * D * max(T - W, 0)**2 - 2 * D * max(T - …
         ai.tensor = (-L**2 + 2 * L * T + L - max(T - W, 0)**2 - max(T - W, 0) + max(-L + T - W, 0)**2…
     """
-    B, H, L, D = launch.rank("q", q, 4)
-    _, _, T, _ = launch.rank("k", k, 4)
-    launch.rank("v", v, 4)
-    device = q.device
-    launch.check("q", q, (B, H, L, D), launch.DTYPES["bf16"], device)
-    launch.check("k", k, (B, H, T, D), launch.DTYPES["bf16"], device)
-    launch.check("v", v, (B, H, T, D), launch.DTYPES["bf16"], device)
-    launch.require(L <= T, "L <= T", L=L, T=T)
-    launch.require(W >= 1, "W >= 1", W=W)
-    o = launch.result("o", out, (B, H, L, D), launch.DTYPES["bf16"], device)
-    width = max(t.element_size() for t in (q, k, v))
-    kernel, grid, options = _configure_attention_window_flash(B, H, L, T, D, width)
-    if grid > 0:
-        with launch.on(device):
-            kernel[(grid,)](
-                q,
-                k,
-                v,
-                o,
-                H,
-                L,
-                T,
-                W,
-                D,
-                q.stride(0),
-                q.stride(1),
-                q.stride(2),
-                q.stride(3),
-                k.stride(0),
-                k.stride(1),
-                k.stride(2),
-                k.stride(3),
-                v.stride(0),
-                v.stride(1),
-                v.stride(2),
-                v.stride(3),
-                o.stride(0),
-                o.stride(1),
-                o.stride(2),
-                o.stride(3),
-                INDEX=launch.index_type(q, k, v, o),
-                **options,
-            )
-    return o
+    return _attention_window__operator((q, k, v), whole=(W,), out=out)
 
 
 def attention_window_cost(*, B: int, H: int, L: int, T: int, W: int, D: int) -> dict[str, float]:
@@ -1241,3 +1312,13 @@ def attention_window_cost(*, B: int, H: int, L: int, T: int, W: int, D: int) -> 
         "bytes.write": 2 * B * D * H * L,
         "launches": 1,
     }
+
+
+_attention_window__operator = library.Operator(
+    "opspec_attention_prefill::attention_window(Tensor q, Tensor k, Tensor v, int W) -> Tensor",
+    check=_attention_window__check,
+    launch=_attention_window__launch,
+    cost=lambda c: attention_window_cost(
+        B=c.dims[0], H=c.dims[1], L=c.dims[2], T=c.dims[3], W=c.dims[4], D=c.dims[5]
+    ),
+)

@@ -9,7 +9,7 @@ import torch
 import triton
 import triton.language as tl
 
-from opspec.runtime import launch
+from opspec.runtime import launch, library
 from opspec.runtime.device import grouped
 
 
@@ -92,6 +92,43 @@ def _configure_matmul_product(M: int, N: int, K: int, width: int, aligned: bool)
     return _matmul_product, triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N), options
 
 
+def _matmul__check(a, b):
+    """Check the arguments of `matmul`: its dims and dtypes, and what it returns."""
+    M, K = launch.rank("a", a, 2)
+    _, N = launch.rank("b", b, 2)
+    device = a.device
+    X = launch.dtype_of("a", a, ("bf16", "f16", "f32"))
+    launch.check("a", a, (M, K), X, device)
+    launch.check("b", b, (K, N), X, device)
+    return (M, N, K, X), (launch.Result("c", (M, N), X),)
+
+
+def _matmul__launch(call, dims, a, b, c):
+    """Start the kernels of `matmul` on checked arguments; `call` remembers them for calls of this kind."""
+    M, N, K, _ = dims
+    aligned = launch.aligned(a, b)
+    width = max(t.element_size() for t in (a, b))
+    kernel, grid, options = _configure_matmul_product(M, N, K, width, aligned)
+    call.start(
+        kernel,
+        grid,
+        options,
+        a,
+        b,
+        c,
+        M,
+        N,
+        K,
+        a.stride(0),
+        a.stride(1),
+        b.stride(0),
+        b.stride(1),
+        c.stride(0),
+        c.stride(1),
+        INDEX=launch.index_type(a, b, c),
+    )
+
+
 def matmul(a: torch.Tensor, b: torch.Tensor, *, out: torch.Tensor | None = None) -> torch.Tensor:
     """The product of two matrices of any size.
 
@@ -110,35 +147,7 @@ def matmul(a: torch.Tensor, b: torch.Tensor, *, out: torch.Tensor | None = None)
         ai = 2 * K * M * N / (sizeof_X * (K * M + K * N + M * N))
         ai.tensor = 2 * K * M * N / (sizeof_X * (K * M + K * N + M * N))
     """
-    M, K = launch.rank("a", a, 2)
-    _, N = launch.rank("b", b, 2)
-    device = a.device
-    X = launch.dtype_of("a", a, ("bf16", "f16", "f32"))
-    launch.check("a", a, (M, K), X, device)
-    launch.check("b", b, (K, N), X, device)
-    c = launch.result("c", out, (M, N), X, device)
-    aligned = launch.aligned(a, b)
-    width = max(t.element_size() for t in (a, b))
-    kernel, grid, options = _configure_matmul_product(M, N, K, width, aligned)
-    if grid > 0:
-        with launch.on(device):
-            kernel[(grid,)](
-                a,
-                b,
-                c,
-                M,
-                N,
-                K,
-                a.stride(0),
-                a.stride(1),
-                b.stride(0),
-                b.stride(1),
-                c.stride(0),
-                c.stride(1),
-                INDEX=launch.index_type(a, b, c),
-                **options,
-            )
-    return c
+    return _matmul__operator((a, b), out=out)
 
 
 def matmul_cost(*, M: int, N: int, K: int, sizeof_X: float) -> dict[str, float]:
@@ -153,3 +162,11 @@ def matmul_cost(*, M: int, N: int, K: int, sizeof_X: float) -> dict[str, float]:
         "bytes.write": M * N * sizeof_X,
         "launches": 1,
     }
+
+
+_matmul__operator = library.Operator(
+    "opspec_gemm_matmul::matmul(Tensor a, Tensor b) -> Tensor",
+    check=_matmul__check,
+    launch=_matmul__launch,
+    cost=lambda c: matmul_cost(M=c.dims[0], N=c.dims[1], K=c.dims[2], sizeof_X=1),
+)

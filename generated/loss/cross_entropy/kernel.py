@@ -9,7 +9,7 @@ import torch
 import triton
 import triton.language as tl
 
-from opspec.runtime import launch
+from opspec.runtime import launch, library
 from opspec.runtime.device import maximum, reduce_max
 
 
@@ -136,6 +136,45 @@ def _configure_cross_entropy_rows(M: int, V: int, width: int):
     return _cross_entropy_rows_streamed, M, options
 
 
+def _cross_entropy__check(x, label, ignore):
+    """Check the arguments of `cross_entropy`: its dims and dtypes, and what it returns."""
+    M, V = launch.rank("x", x, 2)
+    launch.rank("label", label, 1)
+    device = x.device
+    X = launch.dtype_of("x", x, ("bf16", "f16", "f32"))
+    launch.check("x", x, (M, V), X, device)
+    launch.check("label", label, (M,), launch.DTYPES["i64"], device)
+    return (
+        (M, V, X),
+        (launch.Result("loss", (M,), launch.DTYPES["f32"]), launch.Result("lse", (M,), launch.DTYPES["f32"])),
+    )
+
+
+def _cross_entropy__launch(call, dims, x, label, ignore, loss, lse):
+    """Start the kernels of `cross_entropy` on checked arguments; `call` remembers them for calls of this kind."""
+    M, V, _ = dims
+    width = max(t.element_size() for t in (x,))
+    kernel, grid, options = _configure_cross_entropy_rows(M, V, width)
+    call.start(
+        kernel,
+        grid,
+        options,
+        x,
+        label,
+        loss,
+        lse,
+        ignore,
+        M,
+        V,
+        x.stride(0),
+        x.stride(1),
+        label.stride(0),
+        loss.stride(0),
+        lse.stride(0),
+        INDEX=launch.index_type(x, label, loss, lse),
+    )
+
+
 def cross_entropy(
     x: torch.Tensor,
     label: torch.Tensor,
@@ -163,35 +202,7 @@ def cross_entropy(
         ai = (4 * V + 5) / (V * sizeof_X + 16)
         ai.tensor = 0
     """
-    M, V = launch.rank("x", x, 2)
-    launch.rank("label", label, 1)
-    device = x.device
-    X = launch.dtype_of("x", x, ("bf16", "f16", "f32"))
-    launch.check("x", x, (M, V), X, device)
-    launch.check("label", label, (M,), launch.DTYPES["i64"], device)
-    loss = launch.result("loss", out[0] if out is not None else None, (M,), launch.DTYPES["f32"], device)
-    lse = launch.result("lse", out[1] if out is not None else None, (M,), launch.DTYPES["f32"], device)
-    width = max(t.element_size() for t in (x,))
-    kernel, grid, options = _configure_cross_entropy_rows(M, V, width)
-    if grid > 0:
-        with launch.on(device):
-            kernel[(grid,)](
-                x,
-                label,
-                loss,
-                lse,
-                ignore,
-                M,
-                V,
-                x.stride(0),
-                x.stride(1),
-                label.stride(0),
-                loss.stride(0),
-                lse.stride(0),
-                INDEX=launch.index_type(x, label, loss, lse),
-                **options,
-            )
-    return loss, lse
+    return _cross_entropy__operator((x, label), whole=(ignore,), out=out)
 
 
 def cross_entropy_cost(*, M: int, V: int, sizeof_X: float) -> dict[str, float]:
@@ -208,3 +219,11 @@ def cross_entropy_cost(*, M: int, V: int, sizeof_X: float) -> dict[str, float]:
         "bytes.write": 8 * M,
         "launches": 1,
     }
+
+
+_cross_entropy__operator = library.Operator(
+    "opspec_loss_cross_entropy::cross_entropy(Tensor x, Tensor label, int ignore) -> (Tensor, Tensor)",
+    check=_cross_entropy__check,
+    launch=_cross_entropy__launch,
+    cost=lambda c: cross_entropy_cost(M=c.dims[0], V=c.dims[1], sizeof_X=1),
+)

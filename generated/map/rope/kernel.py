@@ -9,7 +9,7 @@ import torch
 import triton
 import triton.language as tl
 
-from opspec.runtime import launch
+from opspec.runtime import launch, library
 
 
 @triton.jit
@@ -80,6 +80,51 @@ def _configure_rope_rotate(B: int, H: int, T: int, D: int):
     return _rope_rotate, B * H * triton.cdiv(T, BLOCK_T) * triton.cdiv(D // 2, BLOCK_C), options
 
 
+def _rope__check(x, cos, sin):
+    """Check the arguments of `rope`: its dims and dtypes, and what it returns."""
+    B, H, T, D = launch.rank("x", x, 4)
+    launch.rank("cos", cos, 2)
+    launch.rank("sin", sin, 2)
+    device = x.device
+    X = launch.dtype_of("x", x, ("bf16", "f16", "f32"))
+    launch.check("x", x, (B, H, T, D), X, device)
+    launch.check("cos", cos, (T, D // 2), launch.DTYPES["f32"], device)
+    launch.check("sin", sin, (T, D // 2), launch.DTYPES["f32"], device)
+    launch.require(D % 2 == 0, "D % 2 == 0", D=D)
+    return (B, H, T, D, X), (launch.Result("y", (B, H, T, D), X),)
+
+
+def _rope__launch(call, dims, x, cos, sin, y):
+    """Start the kernels of `rope` on checked arguments; `call` remembers them for calls of this kind."""
+    B, H, T, D, _ = dims
+    kernel, grid, options = _configure_rope_rotate(B, H, T, D)
+    call.start(
+        kernel,
+        grid,
+        options,
+        x,
+        cos,
+        sin,
+        y,
+        H,
+        T,
+        D,
+        x.stride(0),
+        x.stride(1),
+        x.stride(2),
+        x.stride(3),
+        cos.stride(0),
+        cos.stride(1),
+        sin.stride(0),
+        sin.stride(1),
+        y.stride(0),
+        y.stride(1),
+        y.stride(2),
+        y.stride(3),
+        INDEX=launch.index_type(x, cos, sin, y),
+    )
+
+
 def rope(
     x: torch.Tensor,
     cos: torch.Tensor,
@@ -106,43 +151,7 @@ def rope(
         ai = 3 * B * H / (2 * (B * H * sizeof_X + 2))
         ai.tensor = 0
     """
-    B, H, T, D = launch.rank("x", x, 4)
-    launch.rank("cos", cos, 2)
-    launch.rank("sin", sin, 2)
-    device = x.device
-    X = launch.dtype_of("x", x, ("bf16", "f16", "f32"))
-    launch.check("x", x, (B, H, T, D), X, device)
-    launch.check("cos", cos, (T, D // 2), launch.DTYPES["f32"], device)
-    launch.check("sin", sin, (T, D // 2), launch.DTYPES["f32"], device)
-    launch.require(D % 2 == 0, "D % 2 == 0", D=D)
-    y = launch.result("y", out, (B, H, T, D), X, device)
-    kernel, grid, options = _configure_rope_rotate(B, H, T, D)
-    if grid > 0:
-        with launch.on(device):
-            kernel[(grid,)](
-                x,
-                cos,
-                sin,
-                y,
-                H,
-                T,
-                D,
-                x.stride(0),
-                x.stride(1),
-                x.stride(2),
-                x.stride(3),
-                cos.stride(0),
-                cos.stride(1),
-                sin.stride(0),
-                sin.stride(1),
-                y.stride(0),
-                y.stride(1),
-                y.stride(2),
-                y.stride(3),
-                INDEX=launch.index_type(x, cos, sin, y),
-                **options,
-            )
-    return y
+    return _rope__operator((x, cos, sin), out=out)
 
 
 def rope_cost(*, B: int, H: int, T: int, D: int, sizeof_X: float) -> dict[str, float]:
@@ -157,3 +166,11 @@ def rope_cost(*, B: int, H: int, T: int, D: int, sizeof_X: float) -> dict[str, f
         "bytes.write": B * D * H * T * sizeof_X,
         "launches": 1,
     }
+
+
+_rope__operator = library.Operator(
+    "opspec_map_rope::rope(Tensor x, Tensor cos, Tensor sin) -> Tensor",
+    check=_rope__check,
+    launch=_rope__launch,
+    cost=lambda c: rope_cost(B=c.dims[0], H=c.dims[1], T=c.dims[2], D=c.dims[3], sizeof_X=1),
+)

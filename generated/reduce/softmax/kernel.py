@@ -9,7 +9,7 @@ import torch
 import triton
 import triton.language as tl
 
-from opspec.runtime import launch
+from opspec.runtime import launch, library
 from opspec.runtime.device import maximum, reduce_max
 
 
@@ -125,6 +125,36 @@ def _configure_softmax_rows(M: int, N: int, width: int):
     return _softmax_rows_streamed, M, options
 
 
+def _softmax__check(x):
+    """Check the arguments of `softmax`: its dims and dtypes, and what it returns."""
+    M, N = launch.rank("x", x, 2)
+    device = x.device
+    X = launch.dtype_of("x", x, ("bf16", "f16", "f32"))
+    launch.check("x", x, (M, N), X, device)
+    return (M, N, X), (launch.Result("y", (M, N), X),)
+
+
+def _softmax__launch(call, dims, x, y):
+    """Start the kernels of `softmax` on checked arguments; `call` remembers them for calls of this kind."""
+    M, N, _ = dims
+    width = max(t.element_size() for t in (x,))
+    kernel, grid, options = _configure_softmax_rows(M, N, width)
+    call.start(
+        kernel,
+        grid,
+        options,
+        x,
+        y,
+        M,
+        N,
+        x.stride(0),
+        x.stride(1),
+        y.stride(0),
+        y.stride(1),
+        INDEX=launch.index_type(x, y),
+    )
+
+
 def softmax(x: torch.Tensor, *, out: torch.Tensor | None = None) -> torch.Tensor:
     """Softmax over rows, in one pass over short rows and streamed over long ones.
 
@@ -143,28 +173,7 @@ def softmax(x: torch.Tensor, *, out: torch.Tensor | None = None) -> torch.Tensor
         ai = (5 * N + 1) / (2 * N * sizeof_X)
         ai.tensor = 0
     """
-    M, N = launch.rank("x", x, 2)
-    device = x.device
-    X = launch.dtype_of("x", x, ("bf16", "f16", "f32"))
-    launch.check("x", x, (M, N), X, device)
-    y = launch.result("y", out, (M, N), X, device)
-    width = max(t.element_size() for t in (x,))
-    kernel, grid, options = _configure_softmax_rows(M, N, width)
-    if grid > 0:
-        with launch.on(device):
-            kernel[(grid,)](
-                x,
-                y,
-                M,
-                N,
-                x.stride(0),
-                x.stride(1),
-                y.stride(0),
-                y.stride(1),
-                INDEX=launch.index_type(x, y),
-                **options,
-            )
-    return y
+    return _softmax__operator((x,), out=out)
 
 
 def softmax_cost(*, M: int, N: int, sizeof_X: float) -> dict[str, float]:
@@ -181,3 +190,11 @@ def softmax_cost(*, M: int, N: int, sizeof_X: float) -> dict[str, float]:
         "bytes.write": M * N * sizeof_X,
         "launches": 1,
     }
+
+
+_softmax__operator = library.Operator(
+    "opspec_reduce_softmax::softmax(Tensor x) -> Tensor",
+    check=_softmax__check,
+    launch=_softmax__launch,
+    cost=lambda c: softmax_cost(M=c.dims[0], N=c.dims[1], sizeof_X=1),
+)

@@ -9,7 +9,7 @@ import torch
 import triton
 import triton.language as tl
 
-from opspec.runtime import launch
+from opspec.runtime import launch, library
 from opspec.runtime.device import grouped, maximum, reduce_max
 
 
@@ -378,6 +378,130 @@ def _configure_latent_block_out(B: int, L: int, H: int, D: int, width: int, alig
     return _latent_block_out_streamed, B * triton.cdiv(L, BLOCK_L) * triton.cdiv(D * H, BLOCK_C), options
 
 
+def _latent_block__check(x, wq, wk, wv, wo):
+    """Check the arguments of `latent_block`: its dims and dtypes, and what it returns."""
+    B, L, _ = launch.rank("x", x, 3)
+    _, H, D = launch.rank("wq", wq, 3)
+    launch.rank("wk", wk, 3)
+    launch.rank("wv", wv, 3)
+    launch.rank("wo", wo, 3)
+    device = x.device
+    launch.check("x", x, (B, L, D * H), launch.DTYPES["bf16"], device)
+    launch.check("wq", wq, (D * H, H, D), launch.DTYPES["bf16"], device)
+    launch.check("wk", wk, (D * H, H, D), launch.DTYPES["bf16"], device)
+    launch.check("wv", wv, (D * H, H, D), launch.DTYPES["bf16"], device)
+    launch.check("wo", wo, (H, D, D * H), launch.DTYPES["bf16"], device)
+    return (B, L, H, D), (launch.Result("y", (B, L, D * H), launch.DTYPES["bf16"]),)
+
+
+def _latent_block__launch(call, dims, x, wq, wk, wv, wo, y):
+    """Start the kernels of `latent_block` on checked arguments; `call` remembers them for calls of this kind."""
+    B, L, H, D = dims
+    q = call.workspace((B, L, H, D), launch.DTYPES["bf16"])
+    k = call.workspace((B, L, H, D), launch.DTYPES["bf16"])
+    v = call.workspace((B, L, H, D), launch.DTYPES["bf16"])
+    o = call.workspace((B, L, H, D), launch.DTYPES["bf16"])
+    aligned = launch.aligned(x, wq, wk, wv)
+    width = max(t.element_size() for t in (x, wq, wk, wv))
+    kernel, grid, options = _configure_latent_block_qkv(B, L, H, D, width, aligned)
+    call.start(
+        kernel,
+        grid,
+        options,
+        x,
+        wq,
+        wk,
+        wv,
+        q,
+        k,
+        v,
+        L,
+        H,
+        D,
+        x.stride(0),
+        x.stride(1),
+        x.stride(2),
+        wq.stride(0),
+        wq.stride(1),
+        wq.stride(2),
+        wk.stride(0),
+        wk.stride(1),
+        wk.stride(2),
+        wv.stride(0),
+        wv.stride(1),
+        wv.stride(2),
+        q.stride(0),
+        q.stride(1),
+        q.stride(2),
+        q.stride(3),
+        k.stride(0),
+        k.stride(1),
+        k.stride(2),
+        k.stride(3),
+        v.stride(0),
+        v.stride(1),
+        v.stride(2),
+        v.stride(3),
+        INDEX=launch.index_type(x, wq, wk, wv, q, k, v),
+    )
+    width = max(t.element_size() for t in (q, k, v))
+    kernel, grid, options = _configure_latent_block_attend(B, L, H, D, width)
+    call.start(
+        kernel,
+        grid,
+        options,
+        q,
+        k,
+        v,
+        o,
+        L,
+        H,
+        D,
+        q.stride(0),
+        q.stride(1),
+        q.stride(2),
+        q.stride(3),
+        k.stride(0),
+        k.stride(1),
+        k.stride(2),
+        k.stride(3),
+        v.stride(0),
+        v.stride(1),
+        v.stride(2),
+        v.stride(3),
+        o.stride(0),
+        o.stride(1),
+        o.stride(2),
+        o.stride(3),
+        INDEX=launch.index_type(q, k, v, o),
+    )
+    aligned = launch.aligned(wo, o)
+    width = max(t.element_size() for t in (wo, o))
+    kernel, grid, options = _configure_latent_block_out(B, L, H, D, width, aligned)
+    call.start(
+        kernel,
+        grid,
+        options,
+        wo,
+        y,
+        o,
+        L,
+        H,
+        D,
+        wo.stride(0),
+        wo.stride(1),
+        wo.stride(2),
+        y.stride(0),
+        y.stride(1),
+        y.stride(2),
+        o.stride(0),
+        o.stride(1),
+        o.stride(2),
+        o.stride(3),
+        INDEX=launch.index_type(wo, y, o),
+    )
+
+
 def latent_block(
     x: torch.Tensor,
     wq: torch.Tensor,
@@ -421,122 +545,7 @@ def latent_block(
         ai = B * L * (8 * D**2 * H + 4 * D * L + 6 * L + 1) / (20 * B * D * L + 8 * D**2 * H)
         ai.tensor = B * L * (2 * D * H + L) / (5 * B * L + 2 * D * H)
     """
-    B, L, _ = launch.rank("x", x, 3)
-    _, H, D = launch.rank("wq", wq, 3)
-    launch.rank("wk", wk, 3)
-    launch.rank("wv", wv, 3)
-    launch.rank("wo", wo, 3)
-    device = x.device
-    launch.check("x", x, (B, L, D * H), launch.DTYPES["bf16"], device)
-    launch.check("wq", wq, (D * H, H, D), launch.DTYPES["bf16"], device)
-    launch.check("wk", wk, (D * H, H, D), launch.DTYPES["bf16"], device)
-    launch.check("wv", wv, (D * H, H, D), launch.DTYPES["bf16"], device)
-    launch.check("wo", wo, (H, D, D * H), launch.DTYPES["bf16"], device)
-    y = launch.result("y", out, (B, L, D * H), launch.DTYPES["bf16"], device)
-    q = torch.empty((B, L, H, D), dtype=launch.DTYPES["bf16"], device=device)
-    k = torch.empty((B, L, H, D), dtype=launch.DTYPES["bf16"], device=device)
-    v = torch.empty((B, L, H, D), dtype=launch.DTYPES["bf16"], device=device)
-    o = torch.empty((B, L, H, D), dtype=launch.DTYPES["bf16"], device=device)
-    aligned = launch.aligned(x, wq, wk, wv)
-    width = max(t.element_size() for t in (x, wq, wk, wv))
-    kernel, grid, options = _configure_latent_block_qkv(B, L, H, D, width, aligned)
-    if grid > 0:
-        with launch.on(device):
-            kernel[(grid,)](
-                x,
-                wq,
-                wk,
-                wv,
-                q,
-                k,
-                v,
-                L,
-                H,
-                D,
-                x.stride(0),
-                x.stride(1),
-                x.stride(2),
-                wq.stride(0),
-                wq.stride(1),
-                wq.stride(2),
-                wk.stride(0),
-                wk.stride(1),
-                wk.stride(2),
-                wv.stride(0),
-                wv.stride(1),
-                wv.stride(2),
-                q.stride(0),
-                q.stride(1),
-                q.stride(2),
-                q.stride(3),
-                k.stride(0),
-                k.stride(1),
-                k.stride(2),
-                k.stride(3),
-                v.stride(0),
-                v.stride(1),
-                v.stride(2),
-                v.stride(3),
-                INDEX=launch.index_type(x, wq, wk, wv, q, k, v),
-                **options,
-            )
-    width = max(t.element_size() for t in (q, k, v))
-    kernel, grid, options = _configure_latent_block_attend(B, L, H, D, width)
-    if grid > 0:
-        with launch.on(device):
-            kernel[(grid,)](
-                q,
-                k,
-                v,
-                o,
-                L,
-                H,
-                D,
-                q.stride(0),
-                q.stride(1),
-                q.stride(2),
-                q.stride(3),
-                k.stride(0),
-                k.stride(1),
-                k.stride(2),
-                k.stride(3),
-                v.stride(0),
-                v.stride(1),
-                v.stride(2),
-                v.stride(3),
-                o.stride(0),
-                o.stride(1),
-                o.stride(2),
-                o.stride(3),
-                INDEX=launch.index_type(q, k, v, o),
-                **options,
-            )
-    aligned = launch.aligned(wo, o)
-    width = max(t.element_size() for t in (wo, o))
-    kernel, grid, options = _configure_latent_block_out(B, L, H, D, width, aligned)
-    if grid > 0:
-        with launch.on(device):
-            kernel[(grid,)](
-                wo,
-                y,
-                o,
-                L,
-                H,
-                D,
-                wo.stride(0),
-                wo.stride(1),
-                wo.stride(2),
-                y.stride(0),
-                y.stride(1),
-                y.stride(2),
-                o.stride(0),
-                o.stride(1),
-                o.stride(2),
-                o.stride(3),
-                INDEX=launch.index_type(wo, y, o),
-                **options,
-            )
-    return y
+    return _latent_block__operator((x, wq, wk, wv, wo), out=out)
 
 
 @triton.jit
@@ -916,6 +925,130 @@ def _configure_latent_block__three_kernels_out(B: int, L: int, H: int, D: int, w
     )
 
 
+def _latent_block__three_kernels__check(x, wq, wk, wv, wo):
+    """Check the arguments of `latent_block__three_kernels`: its dims and dtypes, and what it returns."""
+    B, L, _ = launch.rank("x", x, 3)
+    _, H, D = launch.rank("wq", wq, 3)
+    launch.rank("wk", wk, 3)
+    launch.rank("wv", wv, 3)
+    launch.rank("wo", wo, 3)
+    device = x.device
+    launch.check("x", x, (B, L, D * H), launch.DTYPES["bf16"], device)
+    launch.check("wq", wq, (D * H, H, D), launch.DTYPES["bf16"], device)
+    launch.check("wk", wk, (D * H, H, D), launch.DTYPES["bf16"], device)
+    launch.check("wv", wv, (D * H, H, D), launch.DTYPES["bf16"], device)
+    launch.check("wo", wo, (H, D, D * H), launch.DTYPES["bf16"], device)
+    return (B, L, H, D), (launch.Result("y", (B, L, D * H), launch.DTYPES["bf16"]),)
+
+
+def _latent_block__three_kernels__launch(call, dims, x, wq, wk, wv, wo, y):
+    """Start the kernels of `latent_block__three_kernels` on checked arguments; `call` remembers them for calls of this kind."""
+    B, L, H, D = dims
+    q = call.workspace((B, L, H, D), launch.DTYPES["bf16"])
+    k = call.workspace((B, L, H, D), launch.DTYPES["bf16"])
+    v = call.workspace((B, L, H, D), launch.DTYPES["bf16"])
+    o = call.workspace((B, L, H, D), launch.DTYPES["bf16"])
+    aligned = launch.aligned(x, wq, wk, wv)
+    width = max(t.element_size() for t in (x, wq, wk, wv))
+    kernel, grid, options = _configure_latent_block__three_kernels_qkv(B, L, H, D, width, aligned)
+    call.start(
+        kernel,
+        grid,
+        options,
+        x,
+        wq,
+        wk,
+        wv,
+        q,
+        k,
+        v,
+        L,
+        H,
+        D,
+        x.stride(0),
+        x.stride(1),
+        x.stride(2),
+        wq.stride(0),
+        wq.stride(1),
+        wq.stride(2),
+        wk.stride(0),
+        wk.stride(1),
+        wk.stride(2),
+        wv.stride(0),
+        wv.stride(1),
+        wv.stride(2),
+        q.stride(0),
+        q.stride(1),
+        q.stride(2),
+        q.stride(3),
+        k.stride(0),
+        k.stride(1),
+        k.stride(2),
+        k.stride(3),
+        v.stride(0),
+        v.stride(1),
+        v.stride(2),
+        v.stride(3),
+        INDEX=launch.index_type(x, wq, wk, wv, q, k, v),
+    )
+    width = max(t.element_size() for t in (q, k, v))
+    kernel, grid, options = _configure_latent_block__three_kernels_attend(B, L, H, D, width)
+    call.start(
+        kernel,
+        grid,
+        options,
+        q,
+        k,
+        v,
+        o,
+        L,
+        H,
+        D,
+        q.stride(0),
+        q.stride(1),
+        q.stride(2),
+        q.stride(3),
+        k.stride(0),
+        k.stride(1),
+        k.stride(2),
+        k.stride(3),
+        v.stride(0),
+        v.stride(1),
+        v.stride(2),
+        v.stride(3),
+        o.stride(0),
+        o.stride(1),
+        o.stride(2),
+        o.stride(3),
+        INDEX=launch.index_type(q, k, v, o),
+    )
+    aligned = launch.aligned(wo, o)
+    width = max(t.element_size() for t in (wo, o))
+    kernel, grid, options = _configure_latent_block__three_kernels_out(B, L, H, D, width, aligned)
+    call.start(
+        kernel,
+        grid,
+        options,
+        wo,
+        y,
+        o,
+        L,
+        H,
+        D,
+        wo.stride(0),
+        wo.stride(1),
+        wo.stride(2),
+        y.stride(0),
+        y.stride(1),
+        y.stride(2),
+        o.stride(0),
+        o.stride(1),
+        o.stride(2),
+        o.stride(3),
+        INDEX=launch.index_type(wo, y, o),
+    )
+
+
 def latent_block__three_kernels(
     x: torch.Tensor,
     wq: torch.Tensor,
@@ -959,122 +1092,7 @@ def latent_block__three_kernels(
         ai = B * L * (8 * D**2 * H + 4 * D * L + 6 * L + 1) / (20 * B * D * L + 8 * D**2 * H)
         ai.tensor = B * L * (2 * D * H + L) / (5 * B * L + 2 * D * H)
     """
-    B, L, _ = launch.rank("x", x, 3)
-    _, H, D = launch.rank("wq", wq, 3)
-    launch.rank("wk", wk, 3)
-    launch.rank("wv", wv, 3)
-    launch.rank("wo", wo, 3)
-    device = x.device
-    launch.check("x", x, (B, L, D * H), launch.DTYPES["bf16"], device)
-    launch.check("wq", wq, (D * H, H, D), launch.DTYPES["bf16"], device)
-    launch.check("wk", wk, (D * H, H, D), launch.DTYPES["bf16"], device)
-    launch.check("wv", wv, (D * H, H, D), launch.DTYPES["bf16"], device)
-    launch.check("wo", wo, (H, D, D * H), launch.DTYPES["bf16"], device)
-    y = launch.result("y", out, (B, L, D * H), launch.DTYPES["bf16"], device)
-    q = torch.empty((B, L, H, D), dtype=launch.DTYPES["bf16"], device=device)
-    k = torch.empty((B, L, H, D), dtype=launch.DTYPES["bf16"], device=device)
-    v = torch.empty((B, L, H, D), dtype=launch.DTYPES["bf16"], device=device)
-    o = torch.empty((B, L, H, D), dtype=launch.DTYPES["bf16"], device=device)
-    aligned = launch.aligned(x, wq, wk, wv)
-    width = max(t.element_size() for t in (x, wq, wk, wv))
-    kernel, grid, options = _configure_latent_block__three_kernels_qkv(B, L, H, D, width, aligned)
-    if grid > 0:
-        with launch.on(device):
-            kernel[(grid,)](
-                x,
-                wq,
-                wk,
-                wv,
-                q,
-                k,
-                v,
-                L,
-                H,
-                D,
-                x.stride(0),
-                x.stride(1),
-                x.stride(2),
-                wq.stride(0),
-                wq.stride(1),
-                wq.stride(2),
-                wk.stride(0),
-                wk.stride(1),
-                wk.stride(2),
-                wv.stride(0),
-                wv.stride(1),
-                wv.stride(2),
-                q.stride(0),
-                q.stride(1),
-                q.stride(2),
-                q.stride(3),
-                k.stride(0),
-                k.stride(1),
-                k.stride(2),
-                k.stride(3),
-                v.stride(0),
-                v.stride(1),
-                v.stride(2),
-                v.stride(3),
-                INDEX=launch.index_type(x, wq, wk, wv, q, k, v),
-                **options,
-            )
-    width = max(t.element_size() for t in (q, k, v))
-    kernel, grid, options = _configure_latent_block__three_kernels_attend(B, L, H, D, width)
-    if grid > 0:
-        with launch.on(device):
-            kernel[(grid,)](
-                q,
-                k,
-                v,
-                o,
-                L,
-                H,
-                D,
-                q.stride(0),
-                q.stride(1),
-                q.stride(2),
-                q.stride(3),
-                k.stride(0),
-                k.stride(1),
-                k.stride(2),
-                k.stride(3),
-                v.stride(0),
-                v.stride(1),
-                v.stride(2),
-                v.stride(3),
-                o.stride(0),
-                o.stride(1),
-                o.stride(2),
-                o.stride(3),
-                INDEX=launch.index_type(q, k, v, o),
-                **options,
-            )
-    aligned = launch.aligned(wo, o)
-    width = max(t.element_size() for t in (wo, o))
-    kernel, grid, options = _configure_latent_block__three_kernels_out(B, L, H, D, width, aligned)
-    if grid > 0:
-        with launch.on(device):
-            kernel[(grid,)](
-                wo,
-                y,
-                o,
-                L,
-                H,
-                D,
-                wo.stride(0),
-                wo.stride(1),
-                wo.stride(2),
-                y.stride(0),
-                y.stride(1),
-                y.stride(2),
-                o.stride(0),
-                o.stride(1),
-                o.stride(2),
-                o.stride(3),
-                INDEX=launch.index_type(wo, y, o),
-                **options,
-            )
-    return y
+    return _latent_block__three_kernels__operator((x, wq, wk, wv, wo), out=out)
 
 
 @triton.jit
@@ -1737,6 +1755,176 @@ def _configure_latent_block__naive_out(B: int, L: int, H: int, D: int, width: in
     )
 
 
+def _latent_block__naive__check(x, wq, wk, wv, wo):
+    """Check the arguments of `latent_block__naive`: its dims and dtypes, and what it returns."""
+    B, L, _ = launch.rank("x", x, 3)
+    _, H, D = launch.rank("wq", wq, 3)
+    launch.rank("wk", wk, 3)
+    launch.rank("wv", wv, 3)
+    launch.rank("wo", wo, 3)
+    device = x.device
+    launch.check("x", x, (B, L, D * H), launch.DTYPES["bf16"], device)
+    launch.check("wq", wq, (D * H, H, D), launch.DTYPES["bf16"], device)
+    launch.check("wk", wk, (D * H, H, D), launch.DTYPES["bf16"], device)
+    launch.check("wv", wv, (D * H, H, D), launch.DTYPES["bf16"], device)
+    launch.check("wo", wo, (H, D, D * H), launch.DTYPES["bf16"], device)
+    return (B, L, H, D), (launch.Result("y", (B, L, D * H), launch.DTYPES["bf16"]),)
+
+
+def _latent_block__naive__launch(call, dims, x, wq, wk, wv, wo, y):
+    """Start the kernels of `latent_block__naive` on checked arguments; `call` remembers them for calls of this kind."""
+    B, L, H, D = dims
+    q = call.workspace((B, L, H, D), launch.DTYPES["bf16"])
+    k = call.workspace((B, L, H, D), launch.DTYPES["bf16"])
+    s = call.workspace((B, H, L, L), launch.DTYPES["bf16"])
+    p = call.workspace((B, H, L, L), launch.DTYPES["bf16"])
+    v = call.workspace((B, L, H, D), launch.DTYPES["bf16"])
+    o = call.workspace((B, L, H, D), launch.DTYPES["bf16"])
+    aligned = launch.aligned(x, wq, wk, wv)
+    width = max(t.element_size() for t in (x, wq, wk, wv))
+    kernel, grid, options = _configure_latent_block__naive_qkv(B, L, H, D, width, aligned)
+    call.start(
+        kernel,
+        grid,
+        options,
+        x,
+        wq,
+        wk,
+        wv,
+        q,
+        k,
+        v,
+        L,
+        H,
+        D,
+        x.stride(0),
+        x.stride(1),
+        x.stride(2),
+        wq.stride(0),
+        wq.stride(1),
+        wq.stride(2),
+        wk.stride(0),
+        wk.stride(1),
+        wk.stride(2),
+        wv.stride(0),
+        wv.stride(1),
+        wv.stride(2),
+        q.stride(0),
+        q.stride(1),
+        q.stride(2),
+        q.stride(3),
+        k.stride(0),
+        k.stride(1),
+        k.stride(2),
+        k.stride(3),
+        v.stride(0),
+        v.stride(1),
+        v.stride(2),
+        v.stride(3),
+        INDEX=launch.index_type(x, wq, wk, wv, q, k, v),
+    )
+    aligned = launch.aligned(q, k)
+    width = max(t.element_size() for t in (q, k))
+    kernel, grid, options = _configure_latent_block__naive_scores(B, L, H, D, width, aligned)
+    call.start(
+        kernel,
+        grid,
+        options,
+        q,
+        k,
+        s,
+        L,
+        H,
+        D,
+        q.stride(0),
+        q.stride(1),
+        q.stride(2),
+        q.stride(3),
+        k.stride(0),
+        k.stride(1),
+        k.stride(2),
+        k.stride(3),
+        s.stride(0),
+        s.stride(1),
+        s.stride(2),
+        s.stride(3),
+        INDEX=launch.index_type(q, k, s),
+    )
+    width = max(t.element_size() for t in (s,))
+    kernel, grid, options = _configure_latent_block__naive_weights(B, L, H, width)
+    call.start(
+        kernel,
+        grid,
+        options,
+        s,
+        p,
+        L,
+        H,
+        D,
+        s.stride(0),
+        s.stride(1),
+        s.stride(2),
+        s.stride(3),
+        p.stride(0),
+        p.stride(1),
+        p.stride(2),
+        p.stride(3),
+        INDEX=launch.index_type(s, p),
+    )
+    aligned = launch.aligned(p, v)
+    width = max(t.element_size() for t in (p, v))
+    kernel, grid, options = _configure_latent_block__naive_values(B, L, H, D, width, aligned)
+    call.start(
+        kernel,
+        grid,
+        options,
+        p,
+        v,
+        o,
+        L,
+        H,
+        D,
+        p.stride(0),
+        p.stride(1),
+        p.stride(2),
+        p.stride(3),
+        v.stride(0),
+        v.stride(1),
+        v.stride(2),
+        v.stride(3),
+        o.stride(0),
+        o.stride(1),
+        o.stride(2),
+        o.stride(3),
+        INDEX=launch.index_type(p, v, o),
+    )
+    aligned = launch.aligned(wo, o)
+    width = max(t.element_size() for t in (wo, o))
+    kernel, grid, options = _configure_latent_block__naive_out(B, L, H, D, width, aligned)
+    call.start(
+        kernel,
+        grid,
+        options,
+        wo,
+        y,
+        o,
+        L,
+        H,
+        D,
+        wo.stride(0),
+        wo.stride(1),
+        wo.stride(2),
+        y.stride(0),
+        y.stride(1),
+        y.stride(2),
+        o.stride(0),
+        o.stride(1),
+        o.stride(2),
+        o.stride(3),
+        INDEX=launch.index_type(wo, y, o),
+    )
+
+
 def latent_block__naive(
     x: torch.Tensor,
     wq: torch.Tensor,
@@ -1782,168 +1970,7 @@ def latent_block__naive(
         ai = B * L * (8 * D**2 * H + 4 * D * L + 6 * L + 1) / (20 * B * D * L + 8 * B * L**2 + 8 * D*…
         ai.tensor = B * D * L * (2 * D * H + L) / (5 * B * D * L + 2 * B * L**2 + 2 * D**2 * H)
     """
-    B, L, _ = launch.rank("x", x, 3)
-    _, H, D = launch.rank("wq", wq, 3)
-    launch.rank("wk", wk, 3)
-    launch.rank("wv", wv, 3)
-    launch.rank("wo", wo, 3)
-    device = x.device
-    launch.check("x", x, (B, L, D * H), launch.DTYPES["bf16"], device)
-    launch.check("wq", wq, (D * H, H, D), launch.DTYPES["bf16"], device)
-    launch.check("wk", wk, (D * H, H, D), launch.DTYPES["bf16"], device)
-    launch.check("wv", wv, (D * H, H, D), launch.DTYPES["bf16"], device)
-    launch.check("wo", wo, (H, D, D * H), launch.DTYPES["bf16"], device)
-    y = launch.result("y", out, (B, L, D * H), launch.DTYPES["bf16"], device)
-    q = torch.empty((B, L, H, D), dtype=launch.DTYPES["bf16"], device=device)
-    k = torch.empty((B, L, H, D), dtype=launch.DTYPES["bf16"], device=device)
-    s = torch.empty((B, H, L, L), dtype=launch.DTYPES["bf16"], device=device)
-    p = torch.empty((B, H, L, L), dtype=launch.DTYPES["bf16"], device=device)
-    v = torch.empty((B, L, H, D), dtype=launch.DTYPES["bf16"], device=device)
-    o = torch.empty((B, L, H, D), dtype=launch.DTYPES["bf16"], device=device)
-    aligned = launch.aligned(x, wq, wk, wv)
-    width = max(t.element_size() for t in (x, wq, wk, wv))
-    kernel, grid, options = _configure_latent_block__naive_qkv(B, L, H, D, width, aligned)
-    if grid > 0:
-        with launch.on(device):
-            kernel[(grid,)](
-                x,
-                wq,
-                wk,
-                wv,
-                q,
-                k,
-                v,
-                L,
-                H,
-                D,
-                x.stride(0),
-                x.stride(1),
-                x.stride(2),
-                wq.stride(0),
-                wq.stride(1),
-                wq.stride(2),
-                wk.stride(0),
-                wk.stride(1),
-                wk.stride(2),
-                wv.stride(0),
-                wv.stride(1),
-                wv.stride(2),
-                q.stride(0),
-                q.stride(1),
-                q.stride(2),
-                q.stride(3),
-                k.stride(0),
-                k.stride(1),
-                k.stride(2),
-                k.stride(3),
-                v.stride(0),
-                v.stride(1),
-                v.stride(2),
-                v.stride(3),
-                INDEX=launch.index_type(x, wq, wk, wv, q, k, v),
-                **options,
-            )
-    aligned = launch.aligned(q, k)
-    width = max(t.element_size() for t in (q, k))
-    kernel, grid, options = _configure_latent_block__naive_scores(B, L, H, D, width, aligned)
-    if grid > 0:
-        with launch.on(device):
-            kernel[(grid,)](
-                q,
-                k,
-                s,
-                L,
-                H,
-                D,
-                q.stride(0),
-                q.stride(1),
-                q.stride(2),
-                q.stride(3),
-                k.stride(0),
-                k.stride(1),
-                k.stride(2),
-                k.stride(3),
-                s.stride(0),
-                s.stride(1),
-                s.stride(2),
-                s.stride(3),
-                INDEX=launch.index_type(q, k, s),
-                **options,
-            )
-    width = max(t.element_size() for t in (s,))
-    kernel, grid, options = _configure_latent_block__naive_weights(B, L, H, width)
-    if grid > 0:
-        with launch.on(device):
-            kernel[(grid,)](
-                s,
-                p,
-                L,
-                H,
-                D,
-                s.stride(0),
-                s.stride(1),
-                s.stride(2),
-                s.stride(3),
-                p.stride(0),
-                p.stride(1),
-                p.stride(2),
-                p.stride(3),
-                INDEX=launch.index_type(s, p),
-                **options,
-            )
-    aligned = launch.aligned(p, v)
-    width = max(t.element_size() for t in (p, v))
-    kernel, grid, options = _configure_latent_block__naive_values(B, L, H, D, width, aligned)
-    if grid > 0:
-        with launch.on(device):
-            kernel[(grid,)](
-                p,
-                v,
-                o,
-                L,
-                H,
-                D,
-                p.stride(0),
-                p.stride(1),
-                p.stride(2),
-                p.stride(3),
-                v.stride(0),
-                v.stride(1),
-                v.stride(2),
-                v.stride(3),
-                o.stride(0),
-                o.stride(1),
-                o.stride(2),
-                o.stride(3),
-                INDEX=launch.index_type(p, v, o),
-                **options,
-            )
-    aligned = launch.aligned(wo, o)
-    width = max(t.element_size() for t in (wo, o))
-    kernel, grid, options = _configure_latent_block__naive_out(B, L, H, D, width, aligned)
-    if grid > 0:
-        with launch.on(device):
-            kernel[(grid,)](
-                wo,
-                y,
-                o,
-                L,
-                H,
-                D,
-                wo.stride(0),
-                wo.stride(1),
-                wo.stride(2),
-                y.stride(0),
-                y.stride(1),
-                y.stride(2),
-                o.stride(0),
-                o.stride(1),
-                o.stride(2),
-                o.stride(3),
-                INDEX=launch.index_type(wo, y, o),
-                **options,
-            )
-    return y
+    return _latent_block__naive__operator((x, wq, wk, wv, wo), out=out)
 
 
 def latent_block_cost(*, B: int, L: int, H: int, D: int) -> dict[str, float]:
@@ -1960,3 +1987,27 @@ def latent_block_cost(*, B: int, L: int, H: int, D: int) -> dict[str, float]:
         "bytes.write": 10 * B * D * H * L,
         "launches": 3,
     }
+
+
+_latent_block__operator = library.Operator(
+    "opspec_world_model_latent_block::latent_block(Tensor x, Tensor wq, Tensor wk, Tensor wv, Tensor wo) -> Tensor",
+    check=_latent_block__check,
+    launch=_latent_block__launch,
+    cost=lambda c: latent_block_cost(B=c.dims[0], L=c.dims[1], H=c.dims[2], D=c.dims[3]),
+)
+
+
+_latent_block__three_kernels__operator = library.Operator(
+    "opspec_world_model_latent_block::latent_block__three_kernels(Tensor x, Tensor wq, Tensor wk, Tensor wv, Tensor wo) -> Tensor",
+    check=_latent_block__three_kernels__check,
+    launch=_latent_block__three_kernels__launch,
+    cost=lambda c: latent_block_cost(B=c.dims[0], L=c.dims[1], H=c.dims[2], D=c.dims[3]),
+)
+
+
+_latent_block__naive__operator = library.Operator(
+    "opspec_world_model_latent_block::latent_block__naive(Tensor x, Tensor wq, Tensor wk, Tensor wv, Tensor wo) -> Tensor",
+    check=_latent_block__naive__check,
+    launch=_latent_block__naive__launch,
+    cost=lambda c: latent_block_cost(B=c.dims[0], L=c.dims[1], H=c.dims[2], D=c.dims[3]),
+)

@@ -178,6 +178,8 @@ def split(value: Int) -> list[tuple[Int, tuple[Int, ...]]] | None:
         if len(monomial) != 1 or monomial[0][1] != 1:
             continue
         atom = monomial[0][0]
+        if not isinstance(atom, Least | Greatest | FloorDiv):
+            continue
         rest = value - Int(((monomial, k),))
         match atom:
             case Least(args) if k > 0:

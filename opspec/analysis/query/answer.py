@@ -22,10 +22,21 @@ class Why:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """The elasticity of a value in one dim: percent for each percent; ``value`` where all is known."""
+
+    dim: str
+    form: sympy.Expr
+    value: float | None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """``symbolic``: Python source of the closed form, or a word; ``value``: a number where all is known.
 
-    ``word`` is set where the answer is no number: a resource, ``true``, ``false``, ``never``, ``always``.
+    ``word`` is set where the answer is no number: a resource, ``true``, ``false``, ``never``, ``always``, a dim.
+    ``moves``: the answer of ``sensitivity`` by dim.
     """
 
     op: str
@@ -36,6 +47,7 @@ class Answer:
     unit: str
     notes: tuple[str, ...] = ()
     why: tuple[Why, ...] = ()
+    moves: tuple[Moved, ...] = ()
 
     @property
     def symbolic(self) -> str:
@@ -43,7 +55,7 @@ class Answer:
         return self.word or python_form(self.form, self.unit)
 
     def to_json(self) -> dict[str, Any]:
-        """The shape that scripts rely on; ``notes`` and ``why`` only where there are any."""
+        """The shape that scripts rely on; ``notes``, ``why`` and ``sensitivity`` only where there are any."""
         result: dict[str, Any] = {
             "op": self.op,
             "expr": self.expr,
@@ -51,6 +63,16 @@ class Answer:
             "value": self.value,
             "unit": self.unit,
         }
+        if self.moves:
+            result["sensitivity"] = [
+                {
+                    "dim": m.dim,
+                    "symbolic": python_form(m.form, ""),
+                    "value": m.value,
+                    **({"note": m.note} if m.note else {}),
+                }
+                for m in self.moves
+            ]
         if self.notes:
             result["notes"] = list(self.notes)
         if self.why:
@@ -68,11 +90,13 @@ class Answer:
 
     def to_text(self) -> str:
         """A few lines: the number first, then the form, the terms and the notes."""
-        lines = [self.symbolic if self.word or self.value is None else show(self.value, self.unit)]
+        shown = {"math.inf": "oo", "-math.inf": "-oo"}.get(self.symbolic, self.symbolic)
+        lines = [shown if self.word or self.value is None else show(self.value, self.unit)]
         if self.word == "" and self.value is None and self.unit:
             lines[0] += f"  [{self.unit}]"
         if self.word == "" and self.value is not None and unbound(self.form):
             lines.append(f"= {self.symbolic}")
+        lines += self._table()
         if self.why:
             wide = max(len(w.what) for w in self.why)
             for w in self.why:
@@ -81,16 +105,31 @@ class Answer:
         lines += [f"note: {n}" for n in self.notes]
         return "\n".join(lines)
 
+    def _table(self) -> list[str]:
+        """A line for each dim of a sensitivity, columns below each other."""
+        wide = max((len(m.dim) for m in self.moves), default=0)
+        rows = []
+        for m in self.moves:
+            number = "" if m.value is None else f"{m.value:+.4g}" if m.value else "0"
+            form = python_form(m.form, "") if unbound(m.form) else ""
+            rows.append(f"  {m.dim:<{wide}}  {number:<10} {m.note or (f'= {form}' if form else '')}".rstrip())
+        return rows
+
     def to_latex(self) -> str:
-        """The closed form in LaTeX."""
-        if self.word:
-            return rf"\text{{{self.word}}}"
-        names = {
-            s: sympy.Symbol(rf"\mathrm{{{_latex(s.name)}}}")
-            for s in self.form.free_symbols
-            if len(s.name) > 1
-        }
-        return str(sympy.latex(self.form.xreplace(names)))
+        """The closed form in LaTeX; of a sensitivity a table."""
+        if self.moves:
+            rows = (
+                rf"{_latex_form(sympy.Symbol(m.dim))} & {_latex_form(m.form)} & "
+                + ("" if m.value is None else f"{m.value:.4g}")
+                for m in self.moves
+            )
+            return "\\begin{array}{lll}\n" + " \\\\\n".join(rows) + "\n\\end{array}"
+        return rf"\text{{{self.word}}}" if self.word else _latex_form(self.form)
+
+
+def _latex_form(form: sympy.Expr) -> str:
+    names = {s: sympy.Symbol(rf"\mathrm{{{_latex(s.name)}}}") for s in form.free_symbols if len(s.name) > 1}
+    return str(sympy.latex(form.xreplace(names)))
 
 
 def _latex(name: str) -> str:
@@ -99,6 +138,8 @@ def _latex(name: str) -> str:
 
 def python_form(form: sympy.Expr, unit: str) -> str:
     """Python source of a form; counts of FLOPs and bytes divide exactly."""
+    if form is -sympy.oo:
+        return "-math.inf"
     names = python_names(unbound(form))
     return closed_form_python(form, names, integer=unit in ("FLOP", "B"))
 
@@ -109,11 +150,10 @@ def show(value: float, unit: str) -> str:
         return _bytes(value)
     if unit == "s":
         return _scaled(value, ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (0.0, "ns")), 1e-9)
-    if unit in ("FLOP", "FLOP/s", "B/s"):
+    if unit in ("FLOP", "MAC", "FLOP/s", "MAC/s", "B/s"):
         text = _si(value, unit)
-        return (
-            f"{value} FLOP ({text})" if unit == "FLOP" and isinstance(value, int) and value >= 1000 else text
-        )
+        whole = unit in ("FLOP", "MAC") and isinstance(value, int) and value >= 1000
+        return f"{value} {unit} ({text})" if whole else text
     number = f"{value}" if isinstance(value, int) else f"{value:.6g}"
     return f"{number} {unit}".rstrip()
 
@@ -137,6 +177,6 @@ def _si(value: float, unit: str) -> str:
 
 def _scaled(value: float, steps: tuple[tuple[float, str], ...], smallest: float) -> str:
     for size, name in steps:
-        if abs(value) >= size:
+        if abs(value) >= size and value:
             return f"{value / (size or smallest):.6g} {name}"
     return f"{value:.6g} s"

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import replace
 
 import sympy
 
-from opspec.analysis.codes import NO_ANSWER
-from opspec.analysis.costs import cost
 from opspec.analysis.costs.flops import merged
 from opspec.analysis.export import number
-from opspec.analysis.forms import evaluate, tidy, unbound
-from opspec.analysis.machine import Machine, machine_of
-from opspec.analysis.query.answer import Answer, Why, python_form, show
-from opspec.analysis.query.context import Context, refuse, unknown, written
+from opspec.analysis.forms import evaluate, tidy
+from opspec.analysis.machine import Machine
+from opspec.analysis.query.answer import Answer, Moved, Why, python_form
+from opspec.analysis.query.distribution import Mean
 from opspec.analysis.query.evaluate import Evaluator
-from opspec.analysis.query.parse import Asked, At, Call, Close, Name, On, Operation, Tends, parse
-from opspec.analysis.query.quantity import NONE, Quantity, Unit
-from opspec.ir.dtypes import DTYPES, DType, choices
+from opspec.analysis.query.parse import Asked, At, Call, Close, Name, On, Operation, Tends
+from opspec.analysis.query.quantity import NONE, Move, Quantity, Unit
+from opspec.analysis.query.question import Question, prepare
+from opspec.ir.dtypes import DType
 from opspec.ir.program import Module, Op, Workload
 from opspec.source import Span
-
-Number = int | Fraction
 
 
 def query(
@@ -48,24 +44,12 @@ def query(
 
     Raises: Failure with a diagnostic for everything that can't be answered.
     """
-    asked = parse(text, within=within)
-    chosen = _workload(module, op, workload)
-    settings = settings or {}
-    fixed, notes = _dtypes(op, chosen, dtypes or {}, numeric=bool(chosen or settings))
-    costs = cost(op, fixed)
-    if boundary not in costs.boundaries:
-        raise unknown(boundary, [b for b in costs.boundaries if b], written("boundary", boundary), "boundary")
-    context = Context(
-        op=op,
-        costs=costs,
-        boundary=boundary,
-        machine=machine_of(module, machine) if isinstance(machine, str) else machine,
-        traffic=traffic or {},
-        find=lambda name: machine_of(module, name),
-    )
-    _check_settings(settings, context)
-    cases = _cases(chosen)
-    form, quantity, value = _over_cases(asked, context, cases, settings)
+    question = prepare(
+        module, op, text, workload=workload, settings=settings, machine=machine, boundary=boundary,
+        dtypes=dtypes, traffic=traffic, within=within,
+    )  # fmt: skip
+    asked = question.asked
+    form, quantity, value, at = _over_cases(question)
     unit = "resource" if quantity.word and _is_bound(asked) else str(quantity.unit)
     return Answer(
         op=op.name,
@@ -73,166 +57,36 @@ def query(
         form=tidy(form.value if value is not None else quantity.value),
         word=quantity.word,
         value=value,
-        unit=unit,
-        notes=tuple(dict.fromkeys((*quantity.notes, *notes))),
-        why=_why(asked, context, cases, settings) if why else (),
+        unit="dim" if quantity.moves else unit,
+        moves=tuple(_moved(m, at) for m in quantity.moves),
+        notes=tuple(dict.fromkeys((*quantity.notes, *question.notes))),
+        why=_why(question) if why else (),
     )
 
 
-def _workload(module: Module, op: Op, workload: str | Workload | None) -> Workload | None:
-    if workload is None or isinstance(workload, Workload):
-        return workload
-    known = {w.name: w for w in module.workloads_of(op.name)}
-    if workload not in known:
-        raise unknown(workload, list(known), written("at", workload), f"workload of `{op.name}`")
-    return known[workload]
+def _moved(move: Move, at: Evaluator) -> Moved:
+    value = at.fill(Quantity(move.elasticity, NONE)).value
+    return Moved(dim=move.dim, form=move.elasticity, value=number(value), note=move.note)
 
 
-def _dtypes(
-    op: Op, workload: Workload | None, given: Mapping[str, str | DType], *, numeric: bool
-) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Values of dtype parameters: given, else the workload's, else (for numbers) the first choice, with a note."""
-    stated = {k: v.name for k, v in workload.dtypes} if workload else {}
-    stated |= {k: v.name if isinstance(v, DType) else v for k, v in given.items()}
-    notes: list[str] = []
-    for p in op.dtype_params:
-        names = [d.name for d in choices(p)]
-        if p.name in stated and stated[p.name] not in names:
-            raise unknown(stated[p.name], names, written("dtype", stated[p.name]), f"choice of `{p.name}`")
-        if p.name not in stated and numeric:
-            stated[p.name] = names[0]
-            notes.append(f"{p.name} = {names[0]}, the first of its choices")
-    for k in stated:
-        if k not in {p.name for p in op.dtype_params} or stated[k] not in DTYPES:
-            raise unknown(k, [p.name for p in op.dtype_params], written("dtype", k), "dtype parameter")
-    return stated, tuple(notes)
-
-
-def _cases(workload: Workload | None) -> tuple[tuple[float, tuple[tuple[str, Number], ...]], ...]:
-    """The shapes of a workload; what it says of lengths joins them as moments such as ``sum(len)``."""
-    if workload is None:
-        return ((1.0, ()),)
-    return tuple((weight, (*dims, *workload.moments(dims).items())) for weight, dims in workload.cases)
-
-
-def _check_settings(settings: Mapping[str, int], context: Context) -> None:
-    moments: set[str] = set()
-    for t in context.costs.flops:
-        moments |= set(unbound(t.count))
-    for b in context.costs.byte_terms(context.boundary):
-        moments |= set(unbound(b.elements))
-    for form in context.traffic.values():
-        moments |= set(unbound(form))
-    known = list(dict.fromkeys([*context.dims(), *sorted(moments)]))
-    for name, value in settings.items():
-        if name not in known:
-            raise unknown(name, known, written("set", name), "dim")
-        if value < 0:
-            raise refuse(
-                NO_ANSWER,
-                f"`{name}` needs an integer that is not negative",
-                written("set", f"{name}={value}"),
-            )
-
-
-def _env(
-    context: Context, dims: tuple[tuple[str, Number], ...], settings: Mapping[str, int]
-) -> dict[str, Number]:
-    """Numbers of dims; a derived dim that is set changes the dim that it is made of."""
-    env = {**dict(dims), **{k: v for k, v in settings.items() if k not in context.costs.derived}}
-    for name, value in settings.items():
-        if name in context.costs.derived:
-            found = context.pinned(name)
-            if found is None:
-                raise refuse(
-                    NO_ANSWER,
-                    f"`{name}` can't be set: its definition can't be turned round",
-                    written("set", name),
-                )
-            old, new = found
-            number = evaluate(new, {**env, name: value})
-            if not number.is_Integer:
-                raise refuse(
-                    NO_ANSWER,
-                    f"`{name}` = {value} needs {', '.join(unbound(number)) or 'whole extents'}",
-                    written("set", f"{name}={value}"),
-                )
-            env[old.name] = int(number)
-    return env
-
-
-def _over_cases(
-    asked: Asked,
-    context: Context,
-    cases: tuple[tuple[float, tuple[tuple[str, Number], ...]], ...],
-    settings: Mapping[str, int],
-) -> tuple[Quantity, Quantity, int | float | None]:
-    """(closed form, answer, number) over the shapes of a workload.
+def _over_cases(question: Question) -> tuple[Quantity, Quantity, int | float | None, Evaluator]:
+    """(closed form, answer, number, what filled it) over the shapes of a workload.
 
     Over a distribution FLOPs, bytes and seconds are weighted means, and everything else is
     computed from those means.
     """
-    envs = [_env(context, dims, settings) for _, dims in cases]
-    if len(envs) == 1:
-        found = Evaluator(context, envs[0])
-        form = found.form(asked)
+    asked, found = question.asked, question.evaluator()
+    form = found.form(asked)
+    if not isinstance(found, Mean):
         if form.word:
-            return form, form, None
-        filled = found.fill(form)
-        return form, filled, number(filled.value)
-    weights = [Fraction(w).limit_denominator(10**9) for w, _ in cases]
-    mean = _Mean(
-        context, envs[0], tuple(envs), tuple(sympy.Rational(w.numerator, w.denominator) for w in weights)
-    )
-    filled = mean.form(asked)
-    notes = (f"weighted over {len(envs)} shapes", *_range(asked, filled, context, envs))
+            return form, form, None, found
+        filled = found.fill(form, asked.span)
+        return form, filled, number(filled.value), found
+    filled = found.fill(form, asked.span)
+    notes = (f"weighted over {len(found.shapes)} shapes", *found.spread(asked, filled))
     filled = replace(filled, notes=(*filled.notes, *notes))
-    form = Evaluator(context, {}).form(asked) if not _needs_numbers(asked) else filled
-    return form, filled, None if filled.word else number(filled.value)
-
-
-def _range(asked: Asked, mean: Quantity, context: Context, envs: list[dict[str, Number]]) -> tuple[str, ...]:
-    """The least and the greatest value over the shapes, with the dims that tell these apart."""
-    if mean.word:
-        return ()
-    values = [Evaluator(context, env).value(asked) for env in envs]
-    if any(q.word or not q.value.is_number for q in values):
-        return ()
-    varying = [d for d in context.costs.symbols if len({env.get(d) for env in envs}) > 1]
-
-    def at(k: int) -> str:
-        shown = number(values[k].value)
-        where = ", ".join(f"{d} = {envs[k][d]}" for d in varying if d in envs[k])
-        text = "an unknown value" if shown is None else show(shown, str(values[k].unit))
-        return f"{text} at {where}" if where else text
-
-    order = sorted(range(len(values)), key=lambda k: values[k].value)
-    low, high = order[0], order[-1]
-    return () if values[low].value == values[high].value else (f"from {at(low)} to {at(high)}",)
-
-
-@dataclass(frozen=True, slots=True)
-class _Mean(Evaluator):
-    """Evaluates with each name standing for its weighted mean over several shapes."""
-
-    envs: tuple[dict[str, Number], ...] = ()
-    weights: tuple[sympy.Rational, ...] = ()
-
-    def _name(self, asked: Name) -> Quantity:
-        total = sympy.Add(*self.weights)
-        if asked.text.partition(".")[0] == "ai" and not asked.selector:
-            rest = asked.text.partition(".")[2]
-            above = self._name(Name(f"flops.{rest}" if rest else "flops", "", asked.span))
-            below = self._name(Name("bytes", "", asked.span))
-            return Quantity(above.value / below.value, above.unit.times(below.unit, -1))
-        parts = [Evaluator(self.context, env).value(asked) for env in self.envs]
-        if parts[0].word:
-            votes: dict[str, sympy.Expr] = {}
-            for q, w in zip(parts, self.weights, strict=True):
-                votes[q.word] = votes.get(q.word, sympy.Integer(0)) + w
-            return replace(parts[0], word=max(votes, key=lambda k: votes[k]))
-        mean = sympy.Add(*(w * q.value for q, w in zip(parts, self.weights, strict=True))) / total
-        return replace(parts[0], value=mean)
+    form = filled if _needs_numbers(asked) else Evaluator(question.context, {}).form(asked)
+    return form, filled, None if filled.word else number(filled.value), found
 
 
 def _needs_numbers(asked: Asked | Tends) -> bool:
@@ -262,15 +116,11 @@ def _is_bound(asked: Asked) -> bool:
             return False
 
 
-def _why(
-    asked: Asked,
-    context: Context,
-    cases: tuple[tuple[float, tuple[tuple[str, Number], ...]], ...],
-    settings: Mapping[str, int],
-) -> tuple[Why, ...]:
+def _why(question: Question) -> tuple[Why, ...]:
     """The terms of every cost that the question names: operations by statement, bytes by block and tensor."""
-    names = {n.text.partition(".")[0] for n in _names(asked)}
-    env = _env(context, cases[0][1], settings) if len(cases) == 1 else {}
+    context = question.context
+    names = {n.text.partition(".")[0] for n in _names(question.asked)}
+    env = question.shapes()[0] if len(question.cases) == 1 else {}
     found: list[Why] = []
 
     def line(what: str, form: sympy.Expr, unit: Unit | str, note: str = "") -> None:
@@ -304,6 +154,3 @@ def _names(asked: Asked | Tends) -> list[Name]:
             return [n for p in parts for n in _names(p)]
         case _:
             return []
-
-
-__all__ = ["NONE", "query"]

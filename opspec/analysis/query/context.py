@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import sympy
 
 from opspec.analysis.codes import NO_ANSWER, UNKNOWN_NAME
 from opspec.analysis.costs import OpCost
+from opspec.analysis.forms import evaluate, unbound
 from opspec.analysis.lattice.symbols import symbol
 from opspec.analysis.machine import Machine, load
 from opspec.diagnostics import Code, Diagnostic, Failure
-from opspec.ir.program import Op
+from opspec.ir.program import Op, Require
 from opspec.source import Source, Span
 
 
@@ -53,6 +56,57 @@ class Context:
             rest = sympy.expand(numerator - slope * dim)
             return dim, (target * denominator - rest) / slope
         return None
+
+
+_HOLDS: dict[str, Callable[[int, int], bool]] = {
+    "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne,
+}  # fmt: skip
+
+
+def broken_requirement(op: Op, env: Mapping[str, int | Fraction]) -> Require | None:
+    """The first ``require`` that a shape does not satisfy; one about dims that are open is no matter."""
+    whole = {k: int(v) for k, v in env.items() if v == int(v)}
+    for r in op.requires:
+        if r.left.dims() | r.right.dims() <= set(whole):
+            try:
+                fine = _HOLDS[r.op](r.left.evaluate(whole), r.right.evaluate(whole))
+            except ZeroDivisionError:
+                fine = False
+            if not fine:
+                return r
+    return None
+
+
+def with_settings(
+    context: Context, env: Mapping[str, int | Fraction], given: Mapping[str, int], span: Span | None = None
+) -> dict[str, int | Fraction]:
+    """Numbers of dims with some set anew; a derived dim that is set changes the dim that it is made of.
+
+    Raises: Failure if that can't be, or the shape breaks a requirement.
+    """
+    derived = context.costs.derived
+    found = {**env, **{k: v for k, v in given.items() if k not in derived}}
+    for name, value in given.items():
+        if name in derived:
+            place = span or written("set", f"{name}={value}")
+            pinned = context.pinned(name)
+            if pinned is None:
+                message = f"`{name}` can't be set: its definition can't be turned round"
+                raise refuse(NO_ANSWER, message, place)
+            old, new = pinned
+            number = evaluate(new, {**found, name: value})
+            if not number.is_Integer:
+                message = f"`{name}` = {value} needs {', '.join(unbound(number)) or 'whole extents'}"
+                raise refuse(NO_ANSWER, message, place)
+            found[old.name] = int(number)
+    broken = broken_requirement(context.op, found) if given else None
+    if broken is not None:
+        dims = sorted(broken.left.dims() | broken.right.dims())
+        shown = ", ".join(f"{d} = {found[d]}" for d in dims)
+        place = span or written("set", ",".join(f"{k}={v}" for k, v in given.items()))
+        help = "no kernel takes that shape; set dims that satisfy it"
+        raise refuse(NO_ANSWER, f"the shape breaks `require {broken.text}` with {shown}", place, help)
+    return found
 
 
 def refuse(code: Code, message: str, span: Span | None, help: str = "") -> Failure:

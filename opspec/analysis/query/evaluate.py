@@ -11,13 +11,14 @@ import sympy
 
 from opspec.analysis.codes import BAD_QUERY, BAD_UNITS, NO_ANSWER
 from opspec.analysis.forms import evaluate, tidy, unbound
-from opspec.analysis.lattice.symbols import largest, smallest, symbol
-from opspec.analysis.query.context import Context, needs_machine, refuse, unknown
+from opspec.analysis.lattice.symbols import symbol
+from opspec.analysis.query.context import Context, needs_machine, refuse, unknown, with_settings
+from opspec.analysis.query.functions import call
 from opspec.analysis.query.names import resources, value_of
-from opspec.analysis.query.parse import Asked, At, Call, Close, Name, Number, On, Operation, Tends
-from opspec.analysis.query.quantity import NONE, PLAIN, SECOND, Quantity, shared_unit, unit_of, word
-from opspec.analysis.query.solving import Solution, Unsolved, derivative_of, limit_of, solve_for
+from opspec.analysis.query.parse import Asked, At, Call, Close, Name, Number, On, Operation
+from opspec.analysis.query.quantity import NONE, PLAIN, Quantity, shared_unit, unit_of, word
 from opspec.analysis.roofline import block_times, bound_of
+from opspec.diagnostics import Failure
 from opspec.source import Span
 
 _HIGHEST_POWER = 64
@@ -33,11 +34,19 @@ class Evaluator:
 
     def value(self, asked: Asked) -> Quantity:
         """The value with the dims that are set filled in."""
-        return self.fill(self.form(asked))
+        return self.fill(self.form(asked), asked.span)
 
-    def fill(self, q: Quantity) -> Quantity:
-        """Numbers for the dims that are set; derived dims that became variables included."""
-        return replace(q, value=evaluate(q.value, self.full_env()))
+    def fill(self, q: Quantity, span: Span | None = None) -> Quantity:
+        """Numbers for the dims that are set; derived dims that became variables included.
+
+        Raises: Failure where that divides by zero.
+        """
+        value = evaluate(q.value, self.full_env())
+        if value.has(sympy.nan, sympy.zoo):
+            raise refuse(
+                NO_ANSWER, "at this shape it would divide by zero", span, "take extents that are not 0"
+            )
+        return replace(q, value=value)
 
     def full_env(self) -> dict[str, int | Fraction]:
         """Values of dims and of derived dims that follow from them."""
@@ -70,7 +79,7 @@ class Evaluator:
             case At():
                 return self._at(asked)
             case Call():
-                return self._call(asked)
+                return call(self, asked)
             case _:
                 assert_never(asked)
 
@@ -193,88 +202,33 @@ class Evaluator:
             if number.word or not number.value.is_Integer or number.value < 0:
                 raise refuse(BAD_QUERY, f"`{name}` needs an integer that is not negative", asked.span)
             env[name] = int(number.value)
-        inner = replace(self, env={**self.env, **env})
-        q = inner.form(asked.x)
+        q = self.with_set(env, asked.span).form(asked.x)
         for name, n in env.items():
             q = replace(q, value=_set(q.value, name, n, self.context))
         return q
 
-    def _call(self, asked: Call) -> Quantity:
-        count = {"limit": 2, "diff": 2, "solve": 2, "dim": 1}
-        if asked.function in ("min", "max"):
-            return self._extreme(asked)
-        if asked.function not in count:
-            raise unknown(asked.function, [*count, "min", "max"], asked.span, "function")
-        if len(asked.arguments) != count[asked.function]:
-            raise refuse(BAD_QUERY, f"`{asked.function}` takes {count[asked.function]} arguments", asked.span)
-        first, second = asked.arguments[0], asked.arguments[-1]
+    def with_set(self, given: Mapping[str, int], span: Span) -> Evaluator:
+        """The same evaluator with dims set; a derived dim waits in the form where others are open."""
+        base = {k: v for k, v in given.items() if k not in self.context.costs.derived}
         try:
-            match asked.function:
-                case "dim":
-                    return self._dim(first, asked.span)
-                case "limit":
-                    return self._limit(first, second, asked.span)
-                case "diff":
-                    return self._diff(first, second, asked.span)
-                case _:
-                    return self._solve(first, second, asked.span)
-        except Unsolved as reason:
-            raise refuse(NO_ANSWER, f"no exact answer is known: {reason}", asked.span) from None
-        except (NotImplementedError, ArithmeticError, ValueError, sympy.PolynomialError):
-            raise refuse(NO_ANSWER, "no exact answer is known for this form", asked.span) from None
+            return replace(self, env=with_settings(self.context, self.env, given, span))
+        except Failure:
+            if set(self.context.costs.symbols) <= {*self.env, *base}:
+                raise
+            return replace(self, env={**with_settings(self.context, self.env, base, span), **given})
 
-    def _extreme(self, asked: Call) -> Quantity:
-        parts = [self.form(x) for x in asked.arguments if not isinstance(x, Tends)]
-        if len(parts) != len(asked.arguments) or any(q.word for q in parts):
-            raise refuse(BAD_QUERY, f"`{asked.function}` takes numbers", asked.span)
-        total = parts[0]
-        for q in parts[1:]:
-            total = replace(total, unit=shared_unit(total, q, "compare", asked.span))
-        pick = largest if asked.function == "max" else smallest
-        return replace(total, value=pick(*(q.value for q in parts)))
-
-    def _dim(self, x: Asked | Tends, span: Span) -> Quantity:
-        if not isinstance(x, Name) or x.text not in self.context.dims():
-            raise refuse(BAD_QUERY, "`dim` takes the name of a dim", span)
-        return Quantity(self.context.dims()[x.text], PLAIN)
-
-    def _variable(self, name: str, span: Span) -> tuple[sympy.Symbol, sympy.Symbol, sympy.Expr]:
+    def variable(self, name: str, span: Span) -> tuple[sympy.Symbol, sympy.Symbol, sympy.Expr]:
         """The variable called ``name``: (its symbol, the dim that it replaces, what by)."""
         found = self.context.pinned(name)
         if found is None:
             raise unknown(name, list(self.context.dims()), span, "dim")
         return symbol(name), *found
 
-    def _limit(self, x: Asked | Tends, tends: Asked | Tends, span: Span) -> Quantity:
-        if not isinstance(tends, Tends) or isinstance(x, Tends):
-            raise refuse(BAD_QUERY, "write a limit as `limit(ai, T -> oo)`", span)
-        q, to = self.form(x), self.value(tends.to)
-        variable, old, new = self._variable(tends.name, span)
-        form = self._others_filled(q.value.xreplace({old: new}), tends.name)
-        return replace(q, value=limit_of(form, variable, to.value))
+    def lever(self, name: str, span: Span) -> tuple[sympy.Symbol, sympy.Symbol, sympy.Expr]:
+        """The variable that a sensitivity moves by percents."""
+        return self.variable(name, span)
 
-    def _diff(self, x: Asked | Tends, by: Asked | Tends, span: Span) -> Quantity:
-        if not isinstance(by, Name) or isinstance(x, Tends):
-            raise refuse(BAD_QUERY, "write a derivative as `diff(ai, T)`", span)
-        q = self.form(x)
-        variable, old, new = self._variable(by.text, span)
-        return replace(q, value=derivative_of(q.value.xreplace({old: new}), variable))
-
-    def _solve(self, equation: Asked | Tends, by: Asked | Tends, span: Span) -> Quantity:
-        if not isinstance(by, Name) or not isinstance(equation, Operation) or equation.op != "==":
-            raise refuse(BAD_QUERY, "write an equation as `solve(ai.tensor == ridge, G)`", span)
-        left, right = (self.form(x) for x in equation.operands)
-        if left.word or right.word:
-            raise refuse(BAD_QUERY, "`solve` takes numbers on both sides", span)
-        shared_unit(left, right, "compare", span)
-        variable, old, new = self._variable(by.text, span)
-        sides = [self._others_filled(q.value.xreplace({old: new}), by.text) for q in (left, right)]
-        found: Solution = solve_for(sides[0], sides[1], variable, integer=True)
-        if found.word:
-            return word(found.word, *found.notes)
-        return Quantity(found.value, NONE, notes=found.notes)
-
-    def _others_filled(self, form: sympy.Expr, name: str) -> sympy.Expr:
+    def others_filled(self, form: sympy.Expr, name: str) -> sympy.Expr:
         """The form with every set dim filled in except the variable and what it replaced."""
         return evaluate(form, {k: v for k, v in self.full_env().items() if k != name})
 
@@ -300,6 +254,3 @@ def _number(value: sympy.Expr) -> str:
 def _suffix(q: Quantity) -> str:
     text = str(q.unit)
     return f" {text}" if text else ""
-
-
-__all__ = ["SECOND", "Evaluator"]

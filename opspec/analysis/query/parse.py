@@ -11,6 +11,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 from lark.tree import Meta
 
 from opspec.analysis.codes import BAD_QUERY
+from opspec.analysis.query.quantity import UNITS
 from opspec.diagnostics import Diagnostic, Failure
 from opspec.parsers import cached_parser
 from opspec.resources import grammar
@@ -149,7 +150,11 @@ def _unexpected(error: UnexpectedToken, base: Span) -> Diagnostic:
     token = error.token
     if token.type == "$END":
         return _fault("the query ends too early", Span(base.source, base.end, base.end))
-    return _fault(f"`{token}` can't stand here", _at(base, token.start_pos or 0, len(token)))
+    place = _at(base, token.start_pos or 0, len(token))
+    before = base.text[: token.start_pos or 0].rstrip()
+    if token.type == "NAME" and before[-1:].isdigit():
+        return Diagnostic(code=BAD_QUERY, message=f"`{token}` is no unit", span=place, help=f"units: {UNITS}")
+    return _fault(f"`{token}` can't stand here", place)
 
 
 def _at(base: Span, offset: int, size: int) -> Span:

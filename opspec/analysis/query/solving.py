@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import sympy
 
 from opspec.analysis.forms import tidy, unbound
+from opspec.analysis.lattice.symbols import largest, smallest
 
 _HIGHEST_DEGREE = 2
 _LAST_INTEGER = 2**40
@@ -41,7 +42,50 @@ def limit_of(form: sympy.Expr, x: sympy.Symbol, to: sympy.Expr) -> sympy.Expr:
         if value.has(sympy.nan, sympy.zoo):
             raise Unsolved(f"the limit at {to} is not defined")
         return value
-    return _at_infinity(_settle(form, x), x)
+    found = _by_parts(tidy(form), x)
+    return _at_infinity(_settle(form, x), x) if found is None else found
+
+
+def _by_parts(form: sympy.Expr, x: sympy.Symbol) -> sympy.Expr | None:
+    """The limit at infinity from those of the parts: a maximum of limits, a sum of limits; None where the
+    parts leave it open, as ∞ - ∞ does."""
+    if not form.has(x):
+        return form
+    if not _stepped(form, x):
+        try:
+            return _at_infinity(form, x)
+        except Unsolved:
+            return None
+    match form:
+        case sympy.Add():
+            return _sum_of([_by_parts(a, x) for a in form.args])
+        case sympy.Max() | sympy.Min():
+            return _extreme_of([_by_parts(a, x) for a in form.args], greatest=isinstance(form, sympy.Max))
+        case sympy.Mul():
+            stepped = [f for f in form.args if _stepped(f, x)]
+            scale = sympy.Mul(*(f for f in form.args if not _stepped(f, x)))
+            if len(stepped) == 1 and isinstance(stepped[0], sympy.Add):
+                return _sum_of([_by_parts(scale * a, x) for a in stepped[0].args])
+            if len(stepped) == 1 and isinstance(stepped[0], sympy.Max | sympy.Min) and _sign(scale):
+                inner = [_by_parts(scale * a, x) for a in stepped[0].args]
+                return _extreme_of(inner, greatest=isinstance(stepped[0], sympy.Max) == (_sign(scale) > 0))
+    return None
+
+
+def _sum_of(parts: list[sympy.Expr | None]) -> sympy.Expr | None:
+    known = [p for p in parts if p is not None]
+    return None if len(known) < len(parts) or {sympy.oo, -sympy.oo} <= set(known) else sympy.Add(*known)
+
+
+def _extreme_of(parts: list[sympy.Expr | None], *, greatest: bool) -> sympy.Expr | None:
+    known = [p for p in parts if p is not None]
+    most, least = (sympy.oo, -sympy.oo) if greatest else (-sympy.oo, sympy.oo)
+    if most in known:
+        return most
+    finite = [p for p in known if p is not least]
+    if len(known) < len(parts):
+        return None
+    return (largest if greatest else smallest)(*finite) if finite else least
 
 
 def _stepped(form: sympy.Expr, x: sympy.Symbol) -> bool:
@@ -125,7 +169,7 @@ def solve_for(left: sympy.Expr, right: sympy.Expr, x: sympy.Symbol, integer: boo
     """
     difference = sympy.together(left - right)
     if _stepped(difference, x):
-        return _scan(left, right, x)
+        return _through_extreme(left - right, x, integer) or _scan(left, right, x)
     numerator = sympy.expand(sympy.fraction(sympy.cancel(difference))[0])
     if numerator == 0:
         return Solution(numerator, "always", ("the two sides are equal for every value",))
@@ -148,6 +192,32 @@ def solve_for(left: sympy.Expr, right: sympy.Expr, x: sympy.Symbol, integer: boo
     else:
         roots = [sympy.cancel(r) for r in sympy.roots(poly, multiple=True)]
     return _admissible(roots, left, right, x, integer)
+
+
+def _through_extreme(difference: sympy.Expr, x: sympy.Symbol, integer: bool) -> Solution | None:
+    """Where ``c · max(a, b, …) = r`` with r free of x and every argument growing with x in a straight line:
+    at the least of the arguments' own solutions (of a minimum: at the greatest). None for anything else."""
+    terms = [t for t in sympy.Add.make_args(difference) if t.has(x)]
+    if len(terms) != 1:
+        return None
+    scale, extreme = terms[0].as_independent(x, as_Add=False)
+    if not isinstance(extreme, sympy.Max | sympy.Min) or set(unbound(difference)) == {x.name}:
+        return None
+    wanted = -(difference - terms[0]) / scale
+    roots: list[sympy.Expr] = []
+    for a in extreme.args:
+        if _stepped(a, x) or not a.is_polynomial(x) or sympy.degree(a, x) > 1:
+            return None
+        slope, rest = sympy.diff(a, x), a.xreplace({x: sympy.Integer(0)})
+        if _sign(slope) <= 0:
+            return None
+        roots.append(tidy((wanted - rest) / slope))
+    pick = smallest if isinstance(extreme, sympy.Max) else largest
+    gone = [_sign(r) < 0 or r == 0 for r in roots]
+    if (any if isinstance(extreme, sympy.Max) else all)(gone):
+        return Solution(sympy.Integer(0), "never", (f"never: no positive {x.name} solves it",))
+    notes = ("exists only where it is positive", *((f"{x.name} is an integer: round up",) if integer else ()))
+    return Solution(pick(*roots), "", notes)
 
 
 def _admissible(

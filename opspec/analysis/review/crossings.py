@@ -23,7 +23,7 @@ def find_crossings(
     old: Workload,
     new: Workload,
     renamed: Mapping[str, str],
-    machines: Sequence[Machine],
+    machines: tuple[Sequence[Machine], Sequence[Machine]],
 ) -> list[Crossing]:
     """Crossings of ``ai.tensor`` that moved; none for a distribution, which has no one shape."""
     if len(new.cases) != 1:
@@ -41,8 +41,8 @@ def find_crossings(
     for dim in (d for d in lines_two if back.get(d, d) in lines_one):
         a = _crossing_along(one, back.get(dim, dim), lines_one[back.get(dim, dim)], env_one)
         b = _crossing_along(two, dim, lines_two[dim], env_two)
-        for m in machines:
-            was, now = a(_ridge(m, type_one)), b(_ridge(m, type_two))
+        for m, mine in zip(*machines, strict=True):
+            was, now = a(_ridge(m, type_one)), b(_ridge(mine, type_two))
             if was != now:
                 found.append(
                     Crossing(workload=new.name, machine=m.name, boundary="", dim=dim, before=was, after=now)

@@ -13,6 +13,7 @@ import sympy
 
 from opspec.analysis.forms import evaluate, unbound
 from opspec.analysis.lattice.symbols import abstract, symbol
+from opspec.analysis.review.points import coefficients, value
 
 _POINTS = (
     (2, 3, 5, 7, 11, 13, 17, 19),
@@ -31,20 +32,25 @@ def same(a: sympy.Expr, b: sympy.Expr) -> bool:
     names = sorted({*unbound(a), *unbound(b)})
     for k, point in enumerate(_POINTS):
         env = {n: point[(i + k) % len(point)] + i // len(point) for i, n in enumerate(names)}
-        if evaluate(a, env) != evaluate(b, env):
+        one, two = value(a, env), value(b, env)
+        if one is None or two is None:
+            if evaluate(a, env) != evaluate(b, env):
+                return False
+        elif one != two:
             return False
     return True
 
 
 def growth(form: sympy.Expr, dim: str, around: Mapping[str, int]) -> int | None:
     """The exponent of a dim as it grows and all others stay: 2 for ``a*T**2 + b*T``. None if it is no power."""
-    if dim not in unbound(form):
+    names = unbound(form)
+    if dim not in names:
         return 0
-    env = {n: around.get(n, 64) or 1 for n in unbound(form)}
-    near, far = (_fraction(evaluate(form, {**env, dim: n})) for n in (_FAR, 2 * _FAR))
+    env = {n: around.get(n, 64) or 1 for n in names}
+    near, far = (value(form, {**env, dim: n}) for n in (_FAR, 2 * _FAR))
     if near is None or far is None or near <= 0 or far <= 0:
         return None
-    found = log2(far / near)
+    found = log2(Fraction(far) / near)
     return round(found) if abs(found - round(found)) < 1e-6 else None
 
 
@@ -56,11 +62,11 @@ def dominant(form: sympy.Expr, env: Mapping[str, int]) -> tuple[sympy.Expr, floa
     terms = sympy.Add.make_args(sympy.expand(flat))
     if len(terms) < 2:
         return None
-    sizes = [(_fraction(evaluate(t.xreplace(back), env)), t) for t in terms]
-    total = _fraction(evaluate(form, env))
+    sizes = [(value(t.xreplace(back), env), t) for t in terms]
+    total = value(form, env)
     if not total or any(s is None for s, _ in sizes):
         return None
-    size, term = max(((s or Fraction(0), t) for s, t in sizes), key=lambda pair: abs(pair[0]))
+    size, term = max(((Fraction(s or 0), t) for s, t in sizes), key=lambda pair: abs(pair[0]))
     return term.xreplace(back), float(size / total)
 
 
@@ -68,8 +74,7 @@ def crossing(
     flops: sympy.Expr, size: sympy.Expr, dim: str, env: Mapping[str, int]
 ) -> Callable[[Fraction], str]:
     """In words, for a ridge in FLOP/B: from which value of a dim on ``flops / size`` is on its other side."""
-    rest = {k: v for k, v in env.items() if k != dim}
-    over = _over(evaluate(flops, rest), evaluate(size, rest), symbol(dim))
+    over = _over(flops, size, dim, {k: v for k, v in env.items() if k != dim})
 
     def at(ridge: Fraction) -> str:
         side = over(ridge)
@@ -87,14 +92,15 @@ def crossing(
 
 
 def _over(
-    flops: sympy.Expr, size: sympy.Expr, x: sympy.Symbol
+    flops: sympy.Expr, size: sympy.Expr, x: str, rest: Mapping[str, int]
 ) -> Callable[[Fraction], Callable[[int], bool]]:
     """Whether ``flops >= ridge * size``, as a function of x; by whole coefficients where both are polynomials."""
-    one, two = _coefficients(flops, x), _coefficients(size, x)
+    one, two = coefficients(flops, rest, x), coefficients(size, rest, x)
     if one is None or two is None:
-        return lambda ridge: lambda n: _value(flops, x, n) >= ridge * _value(size, x, n)
+        work, moved = evaluate(flops, rest), evaluate(size, rest)
+        return lambda ridge: lambda n: _at(work, x, n) >= ridge * _at(moved, x, n)
     length = max(len(one), len(two))
-    above, below = ([Fraction(0)] * (length - len(c)) + c for c in (one, two))
+    above, below = ([Fraction(0)] * (length - len(c)) + [Fraction(v) for v in c] for c in (one, two))
 
     def side(ridge: Fraction) -> Callable[[int], bool]:
         parts = [a - ridge * b for a, b in zip(above, below, strict=True)]
@@ -112,17 +118,10 @@ def _over(
     return side
 
 
-def _coefficients(form: sympy.Expr, x: sympy.Symbol) -> list[Fraction] | None:
-    """The coefficients of a polynomial of one variable, highest first; None for any other form."""
-    if form.has(sympy.floor, sympy.ceiling, sympy.Max, sympy.Min) or not form.is_polynomial(x):
-        return None
-    found = [_fraction(c) for c in sympy.Poly(form, x).all_coeffs()]
-    return None if None in found else [c for c in found if c is not None]
+def _at(form: sympy.Expr, x: str, n: int) -> Fraction:
+    found = value(form, {x: n})
+    return _fraction(form.xreplace({symbol(x): sympy.Integer(n)})) if found is None else Fraction(found)
 
 
-def _value(form: sympy.Expr, x: sympy.Symbol, n: int) -> Fraction:
-    return _fraction(form.xreplace({x: sympy.Integer(n)})) or Fraction(0)
-
-
-def _fraction(value: sympy.Expr) -> Fraction | None:
-    return Fraction(int(value.p), int(value.q)) if value.is_Rational else None
+def _fraction(value: sympy.Expr) -> Fraction:
+    return Fraction(int(value.p), int(value.q)) if value.is_Rational else Fraction(0)

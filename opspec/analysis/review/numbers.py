@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import sympy
@@ -11,6 +11,7 @@ from opspec.analysis.costs import OpCost, cost
 from opspec.analysis.export import workload_dtypes
 from opspec.analysis.forms import evaluate, unbound
 from opspec.analysis.machine import Machine
+from opspec.analysis.review.points import value
 from opspec.analysis.roofline import block_times, bound_of
 from opspec.ir.program import Op, Workload
 
@@ -40,14 +41,14 @@ def at_workload(op: Op, workload: Workload, machines: Sequence[Machine]) -> dict
 
 def filled(costs: OpCost, env: dict[str, int]) -> OpCost | None:
     """The same costs with numbers for dims; None if something is left open."""
-    flops = tuple(replace(t, count=evaluate(t.count, env)) for t in costs.flops)
+    flops = tuple(replace(t, count=_number(t.count, env)) for t in costs.flops)
     boundaries = {
         name: tuple(
             replace(
                 block,
-                flops=tuple(replace(t, count=evaluate(t.count, env)) for t in block.flops),
+                flops=tuple(replace(t, count=_number(t.count, env)) for t in block.flops),
                 bytes=tuple(
-                    replace(t, elements=evaluate(t.elements, env), size=evaluate(t.size, env))
+                    replace(t, elements=_number(t.elements, env), size=_number(t.size, env))
                     for t in block.bytes
                 ),
             )
@@ -57,6 +58,11 @@ def filled(costs: OpCost, env: dict[str, int]) -> OpCost | None:
     }
     left = [t.count for t in flops] + [t.count for bs in boundaries.values() for b in bs for t in b.bytes]
     return None if any(unbound(c) for c in left) else replace(costs, flops=flops, boundaries=boundaries)
+
+
+def _number(form: sympy.Expr, env: Mapping[str, int]) -> sympy.Expr:
+    found = value(form, env)
+    return evaluate(form, env) if found is None else sympy.Rational(found)
 
 
 def _mean(boundary: str, cases: Sequence[tuple[float, OpCost]], machines: Sequence[Machine]) -> At:

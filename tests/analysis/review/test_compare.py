@@ -38,7 +38,7 @@ MACHINES = (load("h200"),)
 
 def compare(before: str | None, after: str | None):
     base, head = (None if t is None else load_text(t) for t in (before, after))
-    return compare_modules(base, head, path="x.op", machines=MACHINES)
+    return compare_modules(base, head, path="x.op", machines=(MACHINES, MACHINES))
 
 
 def forms(op) -> dict:
