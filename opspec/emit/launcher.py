@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from opspec.emit.configure import Choice
 from opspec.emit.host import dtype_text, host_int, tuple_text
 from opspec.emit.names import escape
-from opspec.emit.triton import KernelText, identifiers, pointer, stride
+from opspec.emit.triton import KernelText, descriptor, identifiers, pointer, stride
 from opspec.ir.dtypes import DTypeParam, choices
 from opspec.ir.integers import Dim, Int
 from opspec.ir.program import Op, Tensor
@@ -327,28 +327,38 @@ class _Launcher:
         dims = self._dims(k)
         width = any(c.lines and "width" in " ".join((*c.lines, c.warps)) for c in k.choices)
         aligned = any("aligned" in " ".join(c.lines) for c in k.choices)
-        args = [*dims, *(["width"] if width else []), *(["aligned"] if aligned else [])]
+        described = [t.described for t in k.texts if t.described is not None]
+        flags = ["width"] * width + ["aligned"] * aligned + ["described"] * bool(described)
         touched = k.plan.variants[0].program.tensors
         if aligned:
             self.lines.append(f"aligned = launch.aligned({', '.join(self._read(k))})")
         if width:
             self.lines.append(f"width = max(t.element_size() for t in {tuple_text(self._read(k))})")
-        self.lines.append(f"kernel, grid, options = {name}({', '.join(args)})")
         tensors = tuple(self.names[t.name] for t in touched)
-        index = f"launch.index_type({', '.join(tensors)})"
-        params = self._arguments(k)
-        self.lines.append(f"call.start(kernel, grid, options, {', '.join([*params, f'INDEX={index}'])})")
+        constants = [f"INDEX=launch.index_type({', '.join(tensors)})"]
+        call = f"{name}({', '.join([*dims, *flags])})"
+        if described:
+            tiled = [t for t in touched if any(t.name in d.tiles for d in described)]
+            named = ", ".join(self.names[t.name] for t in tiled)
+            self.lines.append(f"described = launch.describable({named})")
+            self.lines.append(f"kernel, grid, options, tiles = {call}")
+            taken = [t for t in touched if {pointer(t.name), descriptor(t.name)} & set(described[0].params)]
+            moved = f"*launch.describe({tuple_text([self.names[t.name] for t in taken])}, tiles)"
+            rest = self._arguments(k, described[0])[len(taken) :]
+            own = constants if any("INDEX" in d.constexprs for d in described) else []
+            self.lines.append("if tiles is not None:")
+            self.lines.append(f"    call.start(kernel, grid, options, {', '.join([moved, *rest, *own])})")
+            self.lines.append("else:")
+            args = ", ".join([*self._arguments(k, k.texts[0]), *constants])
+            self.lines.append(f"    call.start(kernel, grid, options, {args})")
+        else:
+            self.lines.append(f"kernel, grid, options = {call}")
+            args = ", ".join([*self._arguments(k, k.texts[0]), *constants])
+            self.lines.append(f"call.start(kernel, grid, options, {args})")
+        kinds = {"width": "int", "aligned": "bool", "described": "bool"}
+        params = ", ".join([*(f"{d}: int" for d in dims), *(f"{f}: {kinds[f]}" for f in flags)])
         return Configure(
-            name=name,
-            kernel=k.plan.block.name,
-            params=", ".join(
-                [
-                    *(f"{d}: int" for d in dims),
-                    *(["width: int"] if width else []),
-                    *(["aligned: bool"] if aligned else []),
-                ]
-            ),
-            lines=tuple(self._configure_lines(k)),
+            name=name, kernel=k.plan.block.name, params=params, lines=tuple(self._configure_lines(k))
         )
 
     def _read(self, k: KernelLaunch) -> list[str]:
@@ -360,19 +370,19 @@ class _Launcher:
             used |= axis.extent.dims()
         return [self.names[d] for d in self.op.dims if d in used]
 
-    def _arguments(self, k: KernelLaunch) -> list[str]:
+    def _arguments(self, k: KernelLaunch, text: KernelText) -> list[str]:
         """Arguments of the launch: the union over the variants, by keyword where they differ."""
         lookup: dict[str, str] = {}
         for tensor in k.plan.variants[0].program.tensors:
             host = self.names[tensor.name]
-            lookup[pointer(tensor.name)] = host
+            lookup[pointer(tensor.name)] = lookup[descriptor(tensor.name)] = host
             for i in range(len(tensor.extents)):
                 lookup[stride(tensor, i)] = f"{host}.stride({i})"
         for n in self.op.dims:
             lookup[self.names[n]] = self.names[n]
         for s in self.op.scalars:
             lookup[self.names[s.name]] = self.names[s.name]
-        return [lookup[p] for p in k.texts[0].params]
+        return [lookup[p] for p in text.params]
 
     def _configure_lines(self, k: KernelLaunch) -> list[str]:
         out: list[str] = []
@@ -395,11 +405,28 @@ class _Launcher:
             warps, stages = f'"num_warps": {choice.warps}', f'"num_stages": {choice.stages}'
             options += [warps, stages, '"enable_fp_fusion": True']
             body.append(f"options = {{{', '.join(options)}}}")
-            body.append(f"return {text.name}, {self._grid(k, text)}, options")
+            grid = self._grid(k, text)
+            if text.described is not None:
+                body += self._described(k, text, text.described, grid)
+            last = ", None" if any(t.described is not None for t in k.texts) else ""
+            body.append(f"return {text.name}, {grid}, options{last}")
             out += [indent + line for line in body]
             if choice.test is None:
                 break
         return out
+
+    def _described(self, k: KernelLaunch, text: KernelText, described: KernelText, grid: str) -> list[str]:
+        """The lines that choose a kernel with descriptors, whose tiles hardware limits to 256 an axis."""
+        whole = {a for v in k.plan.variants for a in v.roles.tile}
+        wide = dict.fromkeys(text.blocks[a] for t in described.tiles.values() for a in t if a in whole)
+        test = " and ".join(["described", *(f"{b} <= 256" for b in wide)])
+        shapes = []
+        for tensor in k.plan.variants[0].program.tensors:
+            if {pointer(tensor.name), descriptor(tensor.name)} & set(described.params):
+                tile = described.tiles.get(tensor.name)
+                own = None if tile is None else ["1" if a is None else text.blocks[a] for a in tile]
+                shapes.append("None" if own is None else tuple_text(own))
+        return [f"if {test}:", f"    return {described.name}, {grid}, options, {tuple_text(shapes)}"]
 
     def _grid(self, k: KernelLaunch, text: KernelText) -> str:
         counts = []

@@ -19,7 +19,8 @@ from opspec.emit.host import safe_doc, wrap_doc
 from opspec.emit.launcher import Function, KernelLaunch, Part, function_name, launcher
 from opspec.emit.layout import WIDTH, fold
 from opspec.emit.names import RESERVED, escape, shorten
-from opspec.emit.triton import KernelText, identifiers, pointer, print_kernel, stride
+from opspec.emit.describe import describe
+from opspec.emit.triton import KernelText, descriptor, identifiers, pointer, print_kernel, stride
 from opspec.ir.dtypes import DTypeParam
 from opspec.ir.integers import Int
 from opspec.ir.program import Boundary, Kernel, Module, Op, Tensor
@@ -178,7 +179,12 @@ def _schedule(
             and sum(o.program.variant == "streamed" for o in plan.variants) > 1
         ):
             label += str(k)
-        texts.append(print_kernel(v.program, shorten(f"{base}{label}")))
+        text = print_kernel(v.program, shorten(f"{base}{label}"))
+        tiles = describe(v.program)
+        if tiles:
+            described = print_kernel(v.program, shorten(f"{base}{label}_described"), tiles)
+            text = replace(text, described=described)
+        texts.append(text)
     merged = _same_parameters(op, plan, texts)
     last = len(merged) - 1
     choices = tuple(
@@ -198,15 +204,29 @@ def _reserved(op: Op) -> set[str]:
 
 
 def _same_parameters(op: Op, plan: Plan, texts: list[KernelText]) -> tuple[KernelText, ...]:
-    """Give all variants of a kernel one parameter list, so that one launch line serves them."""
-    params = [p for t in texts for p in t.params]
-    tensors: tuple[Tensor, ...] = plan.variants[0].program.tensors
+    """Give all variants of a kernel one parameter list, so that one launch line serves them; another one
+    all variants that take descriptors."""
     names = identifiers(op)
-    order = [pointer(t.name) for t in tensors]
-    order += [names[s.name] for s in op.scalars] + [names[d] for d in op.dims]
-    order += [stride(t, i) for t in tensors for i in range(len(t.extents))]
-    union = tuple(p for p in order if p in params)
-    return tuple(replace(t, params=union) for t in texts)
+    tensors: tuple[Tensor, ...] = plan.variants[0].program.tensors
+    described = [t.described for t in texts if t.described is not None]
+
+    def united(text: KernelText, together: list[KernelText]) -> KernelText:
+        params = {p for t in together for p in t.params}
+        order = [
+            descriptor(t.name) if t.name in text.tiles else pointer(t.name)
+            for t in tensors
+            if params & {descriptor(t.name), pointer(t.name)}
+        ]
+        order += [names[s.name] for s in op.scalars if names[s.name] in params]
+        order += [names[d] for d in op.dims if names[d] in params]
+        order += [p for t in tensors for i in range(len(t.extents)) if (p := stride(t, i)) in params]
+        return replace(text, params=tuple(order))
+
+    out = []
+    for text in texts:
+        own = None if text.described is None else united(text.described, described)
+        out.append(replace(united(text, texts), described=own))
+    return tuple(out)
 
 
 def _kernel_file(
@@ -256,12 +276,18 @@ def _function_model(
 ) -> _FunctionModel:
     kernels = []
     for k in ks:
-        for text, variant in zip(k.texts, k.plan.variants, strict=True):
+        pairs = [
+            (t, v)
+            for text, v in zip(k.texts, k.plan.variants, strict=True)
+            for t in (text, text.described)
+            if t is not None
+        ]
+        for text, variant in pairs:
             params = ", ".join([*text.params, *(f"{c}: tl.constexpr" for c in text.constexprs)])
             kernels.append(
                 _KernelModel(
                     signature="\n".join(fold(f"def {text.name}({params}):")),
-                    doc=_kernel_doc(k.plan, variant),
+                    doc=_kernel_doc(k.plan, variant, text),
                     lines=tuple(f for line in text.lines for f in fold(line)),
                 )
             )
@@ -304,13 +330,15 @@ def _operator_lines(op: Op, function: Function, costs: dict[str, Any], namespace
     return tuple(fold(f"{function.operator} = library.Operator({', '.join(args)})"))
 
 
-def _kernel_doc(plan: Plan, variant: Variant) -> str:
+def _kernel_doc(plan: Plan, variant: Variant, text: KernelText) -> str:
     """Roles in words, then what rewrites and laws did."""
     roles = variant.roles
     parts = [f"{a} in parallel" + (" by blocks" if a in roles.blocked else "") for a in roles.grid]
     parts += [f"{a} whole" for a in roles.tile]
     parts += [f"{a} streamed" + (" in steps and lanes" if a == roles.laned else "") for a in roles.stream]
     lines = [f"{variant.program.variant.capitalize()}: " + ", ".join(parts or ["one program"]) + "."]
+    if text.tiles:
+        lines[0] = f"{lines[0][:-1]}; tiles move through descriptors."
     facts = [f"{r.statement}: {r.text}." for r in plan.rewrites] + [f"{n}." for n in variant.program.notes]
     if facts:
         lines += ["", *(w for f in facts for w in wrap_doc(f, "    ")), ""]

@@ -6,9 +6,13 @@ before. The lines come out indented and in the formatter's style; the template a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import assert_never
 
+from opspec.emit.describe import Tile
 from opspec.emit.expressions import ATOM, TL, Expressions, literal, wrap
 from opspec.emit.names import escape
 from opspec.ir.dtypes import F8E5M2, F32, DType, DTypeParam, Storage, compute_dtype
@@ -41,7 +45,10 @@ WIDTH = 110
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelText:
-    """A printed kernel. ``params`` in order, constexpr ones marked; ``blocks`` axis → constexpr name."""
+    """A printed kernel. ``params`` in order, constexpr ones marked; ``blocks`` axis → constexpr name.
+
+    ``tiles``: tensors that it takes as descriptors; ``described``: the same variant with such tensors.
+    """
 
     name: str
     params: tuple[str, ...]
@@ -50,11 +57,13 @@ class KernelText:
     helpers: tuple[str, ...]
     blocks: dict[str, str]
     grouped: bool
+    tiles: Mapping[str, Tile] = field(default_factory=dict)
+    described: KernelText | None = None
 
 
-def print_kernel(program: TileProgram, name: str) -> KernelText:
-    """Print one variant as a kernel called ``name``."""
-    return _Printer(program, name).kernel()
+def print_kernel(program: TileProgram, name: str, tiles: Mapping[str, Tile] | None = None) -> KernelText:
+    """Print one variant as a kernel called ``name``; ``tiles``: tensors that it takes as descriptors."""
+    return _Printer(program, name, tiles or {}).kernel()
 
 
 def identifiers(op: Op) -> dict[str, str]:
@@ -65,6 +74,11 @@ def identifiers(op: Op) -> dict[str, str]:
 def pointer(tensor: str) -> str:
     """The pointer parameter of a tensor."""
     return f"{tensor.replace('.', '_')}_ptr"
+
+
+def descriptor(tensor: str) -> str:
+    """The descriptor parameter of a tensor."""
+    return f"{tensor.replace('.', '_')}_desc"
 
 
 def stride(tensor: Tensor, position: int) -> str:
@@ -96,8 +110,9 @@ def block_names(axes: tuple[AxisPlan, ...]) -> dict[str, str]:
 
 
 class _Printer:
-    def __init__(self, program: TileProgram, name: str) -> None:
-        self.program, self.name = program, name
+    def __init__(self, program: TileProgram, name: str, tiles: Mapping[str, Tile]) -> None:
+        self.program, self.name, self.tiles = program, name, tiles
+        self.placed = {a for tile in tiles.values() for a in tile}
         self.blocks = block_names(program.axes)
         self.names = identifiers(program.op) | {a.name: escape(a.name) for a in program.axes}
         self.x = Expressions(
@@ -122,14 +137,18 @@ class _Printer:
     def element(self, dtype: DTypeParam) -> str:
         """The element type that a dtype parameter has in this launch."""
         tensor = next(t for t in self.program.tensors if t.dtype == dtype)
+        if tensor.name in self.tiles:
+            return f"{descriptor(tensor.name)}.dtype"
         return f"{pointer(tensor.name)}.dtype.element_ty"
 
     # frame -----------------------------------------------------------------
     def kernel(self) -> KernelText:
         self.prologue()
         self.block(self.program.body)
+        if self.tiles:
+            self.drop_unused()
         text = "\n".join(self.lines)
-        candidates = [pointer(t.name) for t in self.program.tensors]
+        candidates = [self.base(t.name) for t in self.program.tensors]
         candidates += [self.names[s.name] for s in self.program.op.scalars]
         candidates += [self.names[d] for d in self.program.op.dims]
         candidates += [stride(t, i) for t in self.program.tensors for i in range(len(t.extents))]
@@ -144,7 +163,26 @@ class _Printer:
             helpers=tuple(sorted(self.x.used)),
             blocks=self.blocks,
             grouped=self.grouped,
+            tiles=self.tiles,
         )
+
+    def base(self, tensor: str) -> str:
+        """The parameter through which a tensor comes."""
+        return descriptor(tensor) if tensor in self.tiles else pointer(tensor)
+
+    def drop_unused(self) -> None:
+        """Leave out indices and masks that only addresses would have needed."""
+        while True:
+            code = [line for line in self.lines if not line.lstrip().startswith("#")]
+            words = Counter(w for line in code for w in re.findall(r"[A-Za-z_]\w*", line))
+            kept = [
+                line
+                for line in self.lines
+                if not ((m := re.match(r"\s*([A-Za-z_]\w*) = ", line)) and words[m[1]] == 1)
+            ]
+            if len(kept) == len(self.lines):
+                return
+            self.lines = kept
 
     def prologue(self) -> None:
         """Coordinates of the program along every grid axis, and whole axes."""
@@ -191,6 +229,8 @@ class _Printer:
             return
         block = self.blocks[axis.name]
         edges = {e: f"{name}_{e}" for e in ("first", "last") if self.mentions(f"{axis.name}.{e}")}
+        if axis.name in self.placed:
+            edges["first"] = f"{name}_first"
         if edges:
             start = f"{name}_first"
             self.names[f"{axis.name}.first"] = start
@@ -338,7 +378,49 @@ class _Printer:
             return text[0]
         return f"{wrap(text, ATOM)}.to({self.x.storage(want)})"
 
+    def corner(self, tensor: str, at: tuple[Int, ...]) -> str:
+        """Where a tile begins, an index for each axis of its tensor."""
+        out = []
+        for i, axis in zip(at, self.tiles[tensor], strict=True):
+            if axis is None:
+                out.append(self.x.integer(i, ())[0])
+                continue
+            role = self.program.axis(axis).role
+            name = self.names[axis]
+            out.append({"grid": f"{name}_first", "stream": f"{name}_start", "tile": "0"}[role])
+        return f"[{', '.join(out)}]"
+
+    def shape(self, axes: Iterable[str | None]) -> str:
+        """Block extents of axes as arguments; 1 for a single index."""
+        return ", ".join("1" if a is None else self.blocks[a] for a in axes)
+
+    def fetch_tile(self, s: Fetch) -> None:
+        """A load of a whole tile; its single indices are dropped, and its dimensions brought into order."""
+        tile = self.tiles[s.tensor]
+        text = f"{descriptor(s.tensor)}.load({self.corner(s.tensor, s.at)})"
+        kept = tuple(a for a in tile if a is not None)
+        if len(kept) < len(tile):
+            text += f".reshape({self.shape(kept)})"
+        if kept != s.var.axes:
+            text += ".T"
+        self.raw[s.var.name] = self.tensor(s.tensor).dtype
+        self.put(f"{s.var.name} = {text}")
+
+    def write_tile(self, s: Write, value: str) -> None:
+        """A store of a whole tile."""
+        tile = self.tiles[s.tensor]
+        kept = tuple(a for a in tile if a is not None)
+        text = f"{wrap((value, 0), ATOM)}.to({self.x.storage(self.tensor(s.tensor).dtype)})"
+        if kept != s.axes:
+            text += ".T"
+        if len(kept) < len(tile):
+            text += f".reshape({self.shape(tile)})"
+        self.put(f"{descriptor(s.tensor)}.store({self.corner(s.tensor, s.at)}, {text})")
+
     def fetch(self, s: Fetch) -> None:
+        if s.tensor in self.tiles:
+            self.fetch_tile(s)
+            return
         tensor = self.tensor(s.tensor)
         policy = self.policy(s.at)
         args = [self.located(s.var.name, s.tensor, s.at, s.var.axes, 16 if policy else 48)]
@@ -370,6 +452,9 @@ class _Printer:
         if self.tensor(s.tensor).dtype == F8E5M2:
             # the device's own conversion would make infinities finite
             value = self.x.call("to_f8e5m2_nonsat", value)[0]
+        if s.tensor in self.tiles:
+            self.write_tile(s, value)
+            return
         args = [self.located(s.tensor, s.tensor, s.at, s.axes), value]
         if s.masks:
             args.append(f"mask={self.mask(s.masks, s.axes)}")
@@ -527,8 +612,6 @@ def _picks(value: Int) -> bool:
 
 
 def _words(text: str) -> frozenset[str]:
-    import re
-
     return frozenset(re.findall(r"[A-Za-z_]\w*", text))
 
 
@@ -541,4 +624,4 @@ def _all(body: tuple[Statement, ...]) -> list[Statement]:
     return out
 
 
-__all__ = ["KernelText", "block_names", "identifiers", "pointer", "print_kernel", "stride"]
+__all__ = ["KernelText", "block_names", "descriptor", "identifiers", "pointer", "print_kernel", "stride"]

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
 import triton
 import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 DTYPES = {
     "f32": torch.float32,
@@ -152,6 +154,40 @@ def aligned(*tensors: torch.Tensor) -> bool:
         if any(s != 1 and s % 16 for s, e in zip(tensor.stride(), tensor.shape, strict=True) if e > 1):
             return False
     return True
+
+
+def describable(*tensors: torch.Tensor) -> bool:
+    """Whether tiles of all tensors can be moved by tensor-memory descriptors.
+
+    That needs an NVIDIA device of capability 9.0 or more (Triton's interpreter takes them too), unit
+    stride along the last axis, 16-byte alignment along the others, and offsets that fit 31 bits.
+    """
+    for tensor in tensors:
+        size = tensor.element_size()
+        if tensor.numel() == 0 or tensor.data_ptr() % 16 or tensor.stride(-1) != 1:
+            return False
+        if any(s <= 0 or s * size % 16 for s in tensor.stride()[:-1]):
+            return False
+    if index_type(*tensors) is not tl.int32:
+        return False
+    return _has_tensor_memory(tensors[0].device)
+
+
+@cache
+def _has_tensor_memory(device: torch.device) -> bool:
+    if device.type == "cpu":
+        return True
+    return torch.version.cuda is not None and torch.cuda.get_device_capability(device) >= (9, 0)
+
+
+def describe(
+    tensors: Sequence[torch.Tensor], tiles: Sequence[tuple[int, ...] | None]
+) -> tuple[torch.Tensor | TensorDescriptor, ...]:
+    """Each tensor as a descriptor of its tile, or as it is where it has none."""
+    return tuple(
+        t if tile is None else TensorDescriptor(t, list(t.shape), list(t.stride()), list(tile))
+        for t, tile in zip(tensors, tiles, strict=True)
+    )
 
 
 def bucket(extent: int, *sizes: int) -> int:

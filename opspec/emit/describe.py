@@ -1,0 +1,92 @@
+"""Which tensors of a tile program can be moved as whole tiles, through descriptors.
+
+A tensor-memory descriptor names a tensor once, on the host; a load is then one instruction for a
+whole tile, without an address or a mask per element, and what lies outside the tensor reads as 0.
+So an access qualifies where each of its axes is either a whole block dimension or a single index,
+where its masks say no more than the tensor's own edges, and where what they give outside is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from opspec.ir.integers import Int
+from opspec.ir.program import Tensor
+from opspec.ir.values import Compare, Extent, Literal, Value
+from opspec.schedule.tile import Fetch, TileProgram, Write, statements
+
+Tile = tuple[str | None, ...]  # for each axis of a tensor its block dimension; None: a single index
+
+
+def describe(program: TileProgram) -> dict[str, Tile]:
+    """Tensors with a descriptor, and what its tile is; empty where no operand of a product has one."""
+    tensors = {t.name: t for t in program.tensors}
+    dims = {a.name: a.dims for a in program.axes}
+    extents = {a.name: a.extent for a in program.axes}
+    found: dict[str, Tile] = {}
+    refused: set[str] = set()
+    operands: set[str] = set()
+    for s in statements(program.body):
+        if not isinstance(s, Fetch | Write):
+            continue
+        axes = s.var.axes if isinstance(s, Fetch) else s.axes
+        tile = _tile(tensors[s.tensor], s.at, s.masks, axes, dims, extents)
+        plain = isinstance(s, Write) or (s.raw and _zero(s.other))
+        if tile is None or not plain or found.setdefault(s.tensor, tile) != tile:
+            refused.add(s.tensor)
+        elif isinstance(s, Fetch):
+            operands.add(s.tensor)
+    kept = {t: tile for t, tile in found.items() if t not in refused}
+    return kept if operands & kept.keys() else {}
+
+
+def _zero(other: Value | None) -> bool:
+    return other is None or (isinstance(other, Literal) and other.value == 0)
+
+
+def _tile(
+    tensor: Tensor,
+    at: tuple[Int, ...],
+    masks: tuple[Value, ...],
+    axes: tuple[str, ...],
+    dims: Mapping[str, tuple[str, ...]],
+    extents: Mapping[str, Int],
+) -> Tile | None:
+    """The tile of one access, if a descriptor can make it."""
+    if not 2 <= len(at) <= 5:
+        return None
+    out: list[str | None] = []
+    edges: list[Value] = []
+    for i, extent in zip(at, tensor.extents, strict=True):
+        name = i.index
+        if name is not None and dims[name] == (name,):
+            out.append(name)
+            if extents[name] == extent:
+                edges.append(_edge(name, extent))
+        elif any(dims.get(n) for n in i.free_indices()):
+            return None
+        else:
+            out.append(None)
+    blocks = [a for a in out if a is not None]
+    whole = out[-1] is not None and sorted(blocks) == sorted(axes) and len(set(blocks)) == len(blocks)
+    known = {(m.a.value, m.b.value) for m in edges if _is_edge(m)}  # type: ignore[attr-defined]
+    inside = all(_is_edge(m) and (m.a.value, m.b.value) in known for m in masks)  # type: ignore[attr-defined]
+    return tuple(out) if whole and inside and len(edges) == len(blocks) else None
+
+
+def _edge(name: str, extent: Int) -> Value:
+    from opspec.ir.dtypes import BOOL, I64
+    from opspec.ir.integers import index
+
+    return Compare(
+        op="lt", a=Extent(value=index(name), dtype=I64), b=Extent(value=extent, dtype=I64), dtype=BOOL
+    )
+
+
+def _is_edge(mask: Value) -> bool:
+    return (
+        isinstance(mask, Compare)
+        and mask.op == "lt"
+        and isinstance(mask.a, Extent)
+        and isinstance(mask.b, Extent)
+    )
