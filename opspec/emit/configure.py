@@ -26,6 +26,7 @@ from opspec.schedule.roles import fast_axes
 from opspec.schedule.tile import Loop, statements
 
 PER_THREAD = 16
+PER_STEP = 8192  # elements of a step beside a product that no matrix unit runs
 ACCUMULATOR = 16384  # elements of a product's accumulator, beside which its epilogue fits
 
 
@@ -311,8 +312,14 @@ def _chain_choice(
     ]
     lines.append("# rows, chunk, warps, stages: the first that registers and shared memory hold")
     lines.append(f"{text.blocks[rows[0]]}, chunk, num_warps, num_stages = launch.pick_chain({', '.join(arguments)})")
+    multiplied = {a for p in roles.products.values() for a in (p.rows, p.columns, p.k)}
     for axis in streams:
-        lines.append(_block(text, extent, axis, least[axis], "chunk"))
+        if axis in multiplied:
+            lines.append(_block(text, extent, axis, least[axis], "chunk"))
+        else:
+            # no matrix unit: every element of rows times chunk times what is whole lives in registers
+            beside = ", ".join([str(PER_STEP), text.blocks[rows[0]], *fixed])
+            lines.append(_block(text, extent, axis, 1, f"launch.share({beside})"))
     return Choice(
         kernel=text.name, test=test, lines=tuple(lines), blocks=blocks, warps="num_warps", stages="num_stages"
     )

@@ -31,7 +31,7 @@ TL = {
     "f8e5m2": "tl.float8e5", "i8": "tl.int8", "i32": "tl.int32", "i64": "tl.int64", "bool": "tl.int1",
 }  # fmt: skip
 UNARY = {
-    "exp": "tl.exp", "log": "tl.log", "sqrt": "tl.sqrt", "rsqrt": "tl.rsqrt", "sin": "tl.sin", "cos": "tl.cos",
+    "exp": "tl.exp", "exp2": "tl.exp2", "log": "tl.log", "sqrt": "tl.sqrt", "rsqrt": "tl.rsqrt", "sin": "tl.sin", "cos": "tl.cos",
     "erf": "tl.erf", "abs": "tl.abs", "floor": "tl.floor", "ceil": "tl.ceil", "tanh": "tanh", "round": "round_even",
 }  # fmt: skip
 HELPERS = frozenset({"tanh", "round_even"})

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from opspec.ir.integers import Int
 from opspec.ir.program import Boundary, Kernel, Op
 from opspec.schedule.block import Block, build_block
+from opspec.schedule.exponent import fold_exponentials
 from opspec.schedule.graph import Graph, build_graph
 from opspec.schedule.legal import check_tile
 from opspec.schedule.lend import lend_rows
@@ -68,7 +69,7 @@ def schedule_kernel(
     for roles in assign_roles(graph, typical):
         label = "streamed" if roles.stream else "resident"
         names = Names(taken=set(reserved) | {a.name for a in graph.block.axes})
-        program = check_tile(peel(place(graph, roles, label, names)))
+        program = check_tile(peel(fold_exponentials(place(graph, roles, label, names), names)))
         variants.append(Variant(roles=roles, program=program))
     if not variants:
         raise unfusable(f"no order of loops carries kernel `{kernel.name}` in one launch", kernel.span)
