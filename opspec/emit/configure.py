@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from opspec.emit.host import host_int
 from opspec.emit.triton import KernelText
 from opspec.ir.dtypes import choices
+from opspec.ir.values import Extent
 from opspec.schedule.graph import Graph
 from opspec.schedule.plan import Variant
 from opspec.schedule.resources import (
@@ -23,7 +24,7 @@ from opspec.schedule.resources import (
     side_by_side,
 )
 from opspec.schedule.roles import fast_axes
-from opspec.schedule.tile import Loop, statements
+from opspec.schedule.tile import Loop, TileProgram, statements
 
 PER_THREAD = 16
 PER_STEP = 8192  # elements of a step beside a product that no matrix unit runs
@@ -309,6 +310,7 @@ def _chain_choice(
         "width",
         str(limits.shared_memory),
         " * ".join(others) or "1",
+        *(["True"] if _edged(variant.program, rows[0]) else []),
     ]
     lines.append("# rows, chunk, warps, stages: the first that registers and shared memory hold")
     lines.append(f"{text.blocks[rows[0]]}, chunk, num_warps, num_stages = launch.pick_chain({', '.join(arguments)})")
@@ -323,6 +325,16 @@ def _chain_choice(
     return Choice(
         kernel=text.name, test=test, lines=tuple(lines), blocks=blocks, warps="num_warps", stages="num_stages"
     )
+
+
+def _edged(program: TileProgram, rows: str) -> bool:
+    """Whether a stream's inner part depends on the block of rows."""
+    for s in statements(program.body):
+        if isinstance(s, Loop) and s.inner is not None:
+            bounds = [v for v in (s.inner.start, s.inner.stop) if isinstance(v, Extent)]
+            if any({f"{rows}.first", f"{rows}.last"} & v.value.free_indices() for v in bounds):
+                return True
+    return False
 
 
 def _block(text: KernelText, extent: Mapping[str, str], axis: str, low: int, high: str) -> str:

@@ -236,7 +236,8 @@ def _kernel_file(
     origin: str,
     namespace: str,
 ) -> str:
-    helpers = sorted({h for ks in launches.values() for k in ks for t in k.texts for h in t.helpers})
+    texts = [t for ks in launches.values() for k in ks for text in k.texts for t in (text, text.described) if t]
+    helpers = sorted({h for t in texts for h in t.helpers})
     ops = tuple(_op_model(op, launches, costs[op.name], namespace) for op in module.ops)
     title = safe_doc(
         module.doc.strip().splitlines()[0] if module.doc.strip() else ", ".join(o.name for o in module.ops)

@@ -15,7 +15,7 @@ from typing import assert_never
 from opspec.emit.describe import Tile
 from opspec.emit.expressions import ATOM, TL, Expressions, literal, wrap
 from opspec.emit.names import escape
-from opspec.ir.dtypes import F8E5M2, F32, DType, DTypeParam, Storage, compute_dtype
+from opspec.ir.dtypes import BF16, F8E4M3, F8E5M2, F32, I8, DType, DTypeParam, Storage, compute_dtype
 from opspec.ir.integers import Greatest, Int, Least
 from opspec.ir.program import Op, Tensor
 from opspec.ir.values import Extent, Literal, Monoid, Read, Value
@@ -40,6 +40,7 @@ from opspec.schedule.tile import (
 REDUCE: dict[Monoid, str] = {
     "sum": "tl.sum", "prod": "reduce_prod", "max": "reduce_max", "min": "reduce_min", "any": "reduce_any", "all": "reduce_all",
 }  # fmt: skip
+WIDENED: dict[Storage, str] = {F8E4M3: "bf16_of_f8e4m3", I8: "bf16_of_i8"}
 WIDTH = 110
 
 
@@ -376,6 +377,9 @@ class _Printer:
             return text[0]
         if have is None and want == F32:
             return text[0]
+        if self.tiles and have in WIDENED and want is BF16:
+            # descriptors say that the device has the instructions for it
+            return self.x.call(WIDENED[have], text[0])[0]
         return f"{wrap(text, ATOM)}.to({self.x.storage(want)})"
 
     def corner(self, tensor: str, at: tuple[Int, ...]) -> str:

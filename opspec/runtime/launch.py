@@ -219,26 +219,40 @@ def pick_tile(tiles: Iterable[Tile], rows: int, columns: int, batch: int = 1, pr
     return last
 
 
-# Rows, chunk, warps and stages of a chain of products, the best first; f32 operands take a quarter.
-CHAINS = ((128, 64, 4, 2), (128, 64, 8, 2), (64, 64, 4, 3), (64, 64, 4, 2), (64, 64, 8, 2), (64, 32, 8, 2), (32, 64, 4, 3),
-          (32, 32, 4, 2), (16, 64, 2, 4), (16, 64, 2, 3), (16, 64, 4, 2), (16, 32, 4, 2), (16, 16, 4, 2))  # fmt: skip
+# Rows, chunk, warps and stages of a chain of products, the best first; f32 operands take half a chunk.
+WIDE = ((128, 64, 4, 2), (128, 64, 8, 2))
+NARROW = ((64, 64, 4, 3), (64, 64, 4, 2), (64, 64, 8, 2), (64, 32, 8, 2))
+FLAT = ((32, 64, 4, 3), (32, 32, 4, 2), (16, 128, 4, 2), (16, 64, 4, 2), (16, 32, 4, 2), (16, 16, 4, 2))
+CHAINS = (*WIDE, *NARROW, *FLAT)
+# where each tile of rows meets an edge of its own, less of a smaller tile is masked
+EDGED = (*NARROW[:2], *WIDE, *NARROW[2:], *FLAT)
 CHAIN_REGISTERS = 216
 
 
 def pick_chain(
-    rows: int, accumulated: int, kept: int, loaded: int, width: int, shared: int, others: int = 1
+    rows: int,
+    accumulated: int,
+    kept: int,
+    loaded: int,
+    width: int,
+    shared: int,
+    others: int = 1,
+    edged: bool = False,
 ) -> tuple[int, int, int, int]:
     """Rows, chunk, warps and stages for a stream of block products.
 
     ``accumulated``: f32 elements per row that are carried; ``kept``: operand elements per row;
     ``loaded``: operand elements per index of the stream, of ``width`` bytes; ``shared``: bytes of
-    shared memory; ``others``: programs along the other axes. The first that fits and fills the
-    device; if none fills it, the one with the most programs that still fits.
+    shared memory; ``others``: programs along the other axes; ``edged``: whether where the stream ends
+    depends on the row. The first that fits and fills the device; if none fills it, the one with the
+    most programs that still fits.
     """
     best = None
-    for block, chunk, warps, stages in CHAINS:
+    for block, chunk, warps, stages in EDGED if edged else CHAINS:
         if width == 4:
             chunk, stages = max(chunk // 2, 16), 2
+        if width == 1 and block == 16 and chunk == 128:
+            warps, stages = 8, 3
         if block > power_of_2(rows, 16):
             continue
         registers = block * (accumulated + chunk) / (32 * warps)
