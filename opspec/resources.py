@@ -34,3 +34,8 @@ def prelude() -> Path:
 def machines() -> Path:
     """Folder of the machine files that ship."""
     return PACKAGE / "machines"
+
+
+def starters() -> Path:
+    """Folder of the specs that `opspec new` begins with."""
+    return PACKAGE / "starters"

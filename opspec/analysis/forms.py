@@ -190,8 +190,10 @@ class _Printer:
     def _power(self, expr: sympy.Pow) -> tuple[str, _Den]:
         base, power = expr.args
         if not isinstance(power, sympy.Integer):
-            if power == sympy.Rational(1, 2):
-                return f"math.sqrt({self.whole(base)})", None
+            if isinstance(power, sympy.Rational) and power.q == 2:
+                root, n = f"math.sqrt({self.whole(base)})", abs(int(power.p))
+                root = root if n == 1 else f"{root}**{n}"
+                return (root, None) if power > 0 else ("1", (1, (root,)))
             raise TypeError(f"no Python form for the exponent {power}")
         text = _factor(self.whole(base))
         n = abs(int(power))

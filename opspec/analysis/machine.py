@@ -1,31 +1,27 @@
-"""Machines: datasheet peaks and limits of a GPU, each with its source, from a TOML file.
-
-A tensor peak must say ``density = "dense"``: headline figures are sparse, and a
-sparse roof makes a dense kernel look half as good as it is.
-"""
+"""Machines: datasheet peaks and limits of a GPU, each with its source, by name or from a TOML file."""
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from opspec.analysis.codes import BAD_MACHINE
+from opspec.analysis.machine_file import Values, fault, read
 from opspec.diagnostics import Diagnostic, Failure
+from opspec.diagnostics.hints import nearest
 from opspec.ir.program import Module
 from opspec.resources import machines
-from opspec.source import Source, Span
+from opspec.source import Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
     """One GPU. Rates are FLOP/s (2 to a multiply-add), bytes/s and operations/s; sizes bytes; times s.
 
-    ``tensor``: dense matrix-unit peak by dtype. ``sources``: where each value is from,
-    by dotted key; one that starts with ``asserted`` is neither a datasheet's nor measured.
+    ``tensor``: dense matrix-unit peak by dtype. ``values``: what its file states, and ``sources`` where that is
+    from, both by dotted key; one that starts with ``asserted`` is neither a datasheet's nor measured.
     """
 
     name: str
@@ -46,6 +42,7 @@ class Machine:
     threads: int
     launch: float
     launch_graph: float
+    values: Mapping[str, float]
     sources: Mapping[str, str]
 
     def peak(self, dtype: str) -> tuple[str, float] | None:
@@ -62,6 +59,7 @@ class Machine:
         return (found[1] if found else self.vector) / self.bandwidth
 
 
+_LARGEST = 100_000  # bytes of a machine file
 _WIDER = {
     "f8e4m3": ("f16", "bf16"),
     "f8e5m2": ("f16", "bf16"),
@@ -77,26 +75,59 @@ def available() -> tuple[str, ...]:
     return tuple(sorted(p.stem for p in machines().glob("*.toml")))
 
 
-@lru_cache(maxsize=32)
 def load(name_or_path: str) -> Machine:
     """A machine by the name of a shipped profile, or by the path of a TOML file.
 
     Raises: Failure if there is none of that name, or the file is not usable.
     """
-    shipped = machines() / f"{name_or_path}.toml"
-    path = shipped if name_or_path in available() else Path(name_or_path)
-    if not path.is_file():
-        known = ", ".join(available())
+    if name_or_path in available():
+        return _shipped(name_or_path)
+    path = Path(name_or_path)
+    if not path.exists():
+        known = f"machines that ship: {', '.join(available())}; or give the path of a TOML file"
+        near = nearest(name_or_path, available())
         raise Failure(
             Diagnostic(
                 code=BAD_MACHINE,
-                message=f"there is no machine `{name_or_path}`",
+                message=f"there is no machine `{name_or_path[:80]}`",
                 span=None,
-                help=f"machines that ship: {known}; or give the path of a TOML file",
+                help=f"{near} {known}".strip(),
             )
         )
-    label = f"{name_or_path}.toml" if path == shipped else str(path)
-    return parse(Source.normalised(label, path.read_text(encoding="utf-8")))
+    return parse(_source(path, str(path)))
+
+
+@lru_cache(maxsize=32)
+def _shipped(name: str) -> Machine:
+    return parse(_source(machines() / f"{name}.toml", f"{name}.toml"))
+
+
+def _source(path: Path, label: str) -> Source:
+    """The text of a machine file.
+
+    Raises: Failure if it is no file, too big or not UTF-8.
+    """
+    reason = ""
+    try:
+        with path.open("rb") as file:
+            raw = file.read(_LARGEST + 1)
+        if len(raw) <= _LARGEST:
+            return Source.normalised(label, raw.decode("utf-8"))
+        reason = f"it is larger than a machine file may be ({_LARGEST:,} bytes)"
+    except OSError as e:
+        reason = (e.strerror or str(e)).lower()
+    except UnicodeDecodeError:
+        reason = "it is not UTF-8"
+    raise Failure(fault(Source(label, ""), "", f"cannot read `{label}`: {reason}"))
+
+
+def parse(source: Source) -> Machine:
+    """A machine from the text of its file.
+
+    Raises: Failure with every fault of the file.
+    """
+    values = read(source)
+    return _machine(values.name, values.title, values.target, values)
 
 
 def machine_of(module: Module, name: str) -> Machine:
@@ -108,154 +139,34 @@ def machine_of(module: Module, name: str) -> Machine:
     if block is None:
         return load(name)
     base = machine_of(module, block.like)
-    values = {v.key: float(v.value) for v in block.values}
+    own = {v.key: float(v.value) for v in block.values}
+    title = block.doc.partition("\n")[0] or f"{base.title}, with {', '.join(own)} of its own"
     sources = {**base.sources, **{v.key: v.source for v in block.values}}
-    clock = values.get("clock.boost", base.clock)
-    sms = int(values.get("sm.count", base.sms))
-    per_clock = values.get("sfu.per_clock_sm", base.sfu / base.clock / base.sms)
-    peaks = {k.partition(".")[2]: v for k, v in values.items() if k.startswith("tensor.")}
+    values = Values(block.name, title, base.target, {**base.values, **own}, sources)
+    return _machine(block.name, title, base.target, values)
+
+
+def _machine(name: str, title: str, target: str, values: Values) -> Machine:
+    number = values.numbers
     return Machine(
-        name=block.name,
-        title=block.doc.partition("\n")[0] or f"{base.title}, with {', '.join(values)} of its own",
-        target=base.target,
-        clock=clock,
-        tensor={**base.tensor, **peaks},
-        vector=values.get("vector.f32", base.vector),
-        sfu=per_clock * clock * sms,
-        bandwidth=values.get("memory.bandwidth", base.bandwidth),
-        memory=values.get("memory.size", base.memory),
-        l2_size=int(values.get("l2.size", base.l2_size)),
-        l2_bandwidth=values.get("l2.bandwidth", base.l2_bandwidth),
-        sms=sms,
-        shared=int(values.get("sm.shared", base.shared)),
-        shared_block=int(values.get("sm.shared_block", base.shared_block)),
-        registers=int(values.get("sm.registers", base.registers)),
-        threads=int(values.get("sm.threads", base.threads)),
-        launch=values.get("launch.plain", base.launch),
-        launch_graph=values.get("launch.graph", base.launch_graph),
-        sources=sources,
+        name=name,
+        title=title,
+        target=target,
+        clock=number["clock.boost"],
+        tensor={k.partition(".")[2]: v for k, v in number.items() if k.startswith("tensor.")},
+        vector=number["vector.f32"],
+        sfu=number["sfu.per_clock_sm"] * number["clock.boost"] * number["sm.count"],
+        bandwidth=number["memory.bandwidth"],
+        memory=number["memory.size"],
+        l2_size=int(number["l2.size"]),
+        l2_bandwidth=number["l2.bandwidth"],
+        sms=int(number["sm.count"]),
+        shared=int(number["sm.shared"]),
+        shared_block=int(number["sm.shared_block"]),
+        registers=int(number["sm.registers"]),
+        threads=int(number["sm.threads"]),
+        launch=number["launch.plain"],
+        launch_graph=number["launch.graph"],
+        values=number,
+        sources=values.sources,
     )
-
-
-def parse(source: Source) -> Machine:
-    """A machine from the text of its file.
-
-    Raises: Failure with every fault of the file.
-    """
-    try:
-        data = tomllib.loads(source.text)
-    except tomllib.TOMLDecodeError as reason:
-        raise Failure(_fault(source, "", f"the file is not TOML: {reason}")) from None
-    reader = _Reader(source, data)
-    tensor = reader.tensor()
-    machine = Machine(
-        name=reader.text("name"),
-        title=reader.text("title"),
-        target=reader.text("target"),
-        clock=reader.number("clock.boost"),
-        tensor=tensor,
-        vector=reader.number("vector.f32"),
-        sfu=reader.number("sfu.per_clock_sm") * reader.number("clock.boost") * reader.number("sm.count"),
-        bandwidth=reader.number("memory.bandwidth"),
-        memory=reader.number("memory.size"),
-        l2_size=int(reader.number("l2.size")),
-        l2_bandwidth=reader.number("l2.bandwidth"),
-        sms=int(reader.number("sm.count")),
-        shared=int(reader.number("sm.shared")),
-        shared_block=int(reader.number("sm.shared_block")),
-        registers=int(reader.number("sm.registers")),
-        threads=int(reader.number("sm.threads")),
-        launch=reader.number("launch.plain"),
-        launch_graph=reader.number("launch.graph"),
-        sources=reader.sources,
-    )
-    reader.finish()
-    return machine
-
-
-class _Reader:
-    """Takes values out of the parsed file and collects its faults."""
-
-    def __init__(self, source: Source, data: dict[str, Any]) -> None:
-        self.source, self.data = source, data
-        self.sources: dict[str, str] = {}
-        self.used: set[str] = set()
-        self.faults: dict[str, str] = {}
-
-    def text(self, key: str) -> str:
-        """A top-level string."""
-        self.used.add(key)
-        value = self.data.get(key)
-        if not isinstance(value, str) or not value:
-            self.faults.setdefault(key, f"`{key}` is missing or not a string")
-            return ""
-        return value
-
-    def number(self, key: str) -> float:
-        """A positive ``{ value = …, source = … }``."""
-        self.used.add(key)
-        table, name = key.split(".")
-        group = self.data.get(table)
-        entry = group.get(name) if isinstance(group, dict) else None
-        if not isinstance(entry, dict):
-            self.faults.setdefault(key, f"`{key}` is missing; write `{{ value = …, source = … }}`")
-            return 1.0
-        value, source = entry.get("value"), entry.get("source")
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
-            self.faults.setdefault(key, f"`{key}` needs a positive number as its `value`")
-            return 1.0
-        if not isinstance(source, str) or not source.strip():
-            self.faults.setdefault(key, f"`{key}` does not say its `source`")
-        else:
-            self.sources[key] = source
-        return float(value)
-
-    def tensor(self) -> dict[str, float]:
-        """The dense matrix-unit peaks by dtype."""
-        group = self.data.get("tensor")
-        if not isinstance(group, dict) or not group:
-            self.faults["tensor"] = "there is no table `tensor` of matrix-unit peaks"
-            return {}
-        found: dict[str, float] = {}
-        for name, entry in group.items():
-            key = f"tensor.{name}"
-            found[name] = self.number(key)
-            density = entry.get("density") if isinstance(entry, dict) else None
-            if density is None:
-                self.faults.setdefault(
-                    key, f"`{key}` does not say whether it is dense: a sparse peak is no roof"
-                )
-            elif density != "dense":
-                self.faults.setdefault(key, f"`{key}` is a {density} peak; give the dense one")
-        return found
-
-    def finish(self) -> None:
-        """Report what was wrong, unknown keys included."""
-        for table, group in self.data.items():
-            names = [f"{table}.{n}" for n in group] if isinstance(group, dict) else [table]
-            for key in names:
-                if key not in self.used:
-                    self.faults.setdefault(key, f"`{key}` is not a property of a machine")
-        if self.faults:
-            raise Failure(*(_fault(self.source, key, text) for key, text in self.faults.items()))
-
-
-def _fault(source: Source, key: str, message: str) -> Diagnostic:
-    return Diagnostic(code=BAD_MACHINE, message=message, span=_place(source, key), help=BAD_MACHINE.fix)
-
-
-def _place(source: Source, key: str) -> Span:
-    """The line of a key, or of its table, or the start of the file."""
-    table, _, name = key.partition(".")
-    at, offset, inside = 0, 0, not name
-    for line in source.text.split("\n"):
-        stripped = line.strip()
-        if stripped.startswith("["):
-            inside = stripped.startswith(f"[{table}]")
-            if inside:
-                at = offset
-        elif inside and stripped.split("=")[0].strip() == (name or table):
-            return Span(source, offset, offset + len(line))
-        offset += len(line) + 1
-    end = source.text.find("\n", at)
-    return Span(source, at, end if end >= 0 else len(source.text))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command: 0 yes, 1 a check says no, 2 the input is wrong, 130 interrupted."""
+    if argv is None:
+        gc.set_threshold(200_000, 20, 50)  # a command is short, and most of what it makes stays
     from opspec.cli.parser import build_parser
     from opspec.diagnostics import Failure
 
@@ -32,3 +35,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 0
+    finally:
+        if argv is None:
+            gc.freeze()  # the process ends here: what is left need not be searched for cycles

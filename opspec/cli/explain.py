@@ -13,7 +13,13 @@ from opspec.driver.targets import target as target_of
 from opspec.ir.program import Boundary, Module, Op
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opspec.driver.compile import Compiled
+    from opspec.driver.targets import Target as Architecture
     from opspec.emit.launcher import KernelLaunch
+
+MACHINE = "h200"
 
 _CODE = re.compile(r"[Oo][Pp]\d{1,9}")
 
@@ -37,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     refused: list[Diagnostic] = []
     for k, (op, boundary) in enumerate(chosen):
         try:
-            text = _explained(stages.only(module, op), target, op, boundary, options)
+            text = _explained(module, target, op, boundary, options)
         except Failure as failure:
             refused += failure.diagnostics
         else:
@@ -63,7 +69,8 @@ def _explained(
         from opspec.ir.show import show_op
 
         return show_op(op, boundary.name)
-    launches, kernel = stages.launches_of(module, target.spec)
+    own = stages.only(module, op)
+    launches, kernel = stages.launches_of(own, target.spec)
     found = launches.get((op.name, boundary.name))
     if found is None:
         name = f"{op.name}__{boundary.name}" if boundary.name else op.name
@@ -74,7 +81,7 @@ def _explained(
         case "tile":
             return stages.tile_text(found)
         case "ptx" | "sass":
-            compiled = stages.compiled_of(module, op, found, kernel, target_of(options.target))
+            compiled = stages.compiled_of(own, op, found, kernel, target_of(options.target))
             return stages.assembly(compiled, options.stage)
         case _:
             return _summary(module, target, op, boundary, found, kernel, options.target)
@@ -89,25 +96,56 @@ def _summary(
     kernel: str,
     wanted: str,
 ) -> str:
+    from opspec.driver import stages
     from opspec.driver.explain import explain_kernel
 
+    chosen = target_of(wanted)
+    own = stages.only(module, op)
+    compiled = stages.compiled_of(own, op, found, kernel, chosen) if stages.can_compile() else None
     lines = [f"{op.name} of {target.spec.shown}"]
     for k, launch in zip(boundary.kernels, found, strict=True):
         lines += ["", *explain_kernel(boundary, k, launch)]
-    return "\n".join([*lines, "", *_resources(module, op, found, kernel, wanted)])
+    lines += _questions(module, target, op, boundary, found, compiled or [], chosen)
+    return "\n".join([*lines, "", *_resources(compiled, chosen)])
 
 
-def _resources(
-    module: Module, op: Op, found: tuple[KernelLaunch, ...], kernel: str, wanted: str
+def _questions(
+    module: Module,
+    target: Target,
+    op: Op,
+    boundary: Boundary,
+    found: tuple[KernelLaunch, ...],
+    compiled: Sequence[Compiled],
+    chosen: Architecture,
 ) -> list[str]:
-    """What the installed Triton makes of the first choices, or why that is not known."""
-    from opspec.driver import stages
+    """Kind of problem, patterns, passes, neighbours, limits, and other specs with the same pattern."""
+    from opspec.analysis.machine import load as machine
+    from opspec.driver.library import library_of, others, relatives_in
+    from opspec.driver.pattern import pattern_of
+    from opspec.driver.questions import Asked, answers
 
-    chosen = target_of(wanted)
-    if not stages.can_compile():
+    blocks = {(c.kernel, c.workload): c.options for c in compiled}
+    asked = Asked(
+        module=module,
+        op=op,
+        boundary=boundary,
+        launches=found,
+        machine=machine(MACHINE),
+        programs=chosen.limits.multiprocessors,
+        folder=target.spec.path.resolve().parent,
+        blocks=blocks,
+    )
+    library = relatives_in(library_of(target.spec))
+    own = (target.spec.shown, op.name)
+    return answers(asked, [others(pattern_of(launch.plan), own, library) for launch in found])
+
+
+def _resources(compiled: Sequence[Compiled] | None, chosen: Architecture) -> list[str]:
+    """What the installed Triton makes of the first choices, or why that is not known."""
+    if compiled is None:
         return ["resources: not compiled, torch and triton are not installed"]
     lines = [f"first choices, compiled for {chosen.name} without a GPU"]
-    for c in stages.compiled_of(module, op, found, kernel, chosen):
+    for c in compiled:
         blocks = ", ".join(f"{k} {v}" for k, v in c.options.items() if k.startswith("BLOCK"))
         lines.append(f"  {c.workload}: {c.kernel.lstrip('_')}")
         lines.append(

@@ -11,7 +11,14 @@ from opspec.diagnostics import Diagnostic, Failure
 
 
 def run(options: argparse.Namespace) -> int:
-    """List the machines that ship, or show one with the source of every value."""
+    """List the machines that ship, show one with the source of every value, or print the schema of their files."""
+    if options.schema or options.action == "schema":
+        import json
+
+        from opspec.analysis.machine_schema import machine_schema
+
+        print(json.dumps(machine_schema(), indent=2))
+        return 0
     if options.action == "list":
         print("\n".join(listing([load(name) for name in available()])))
         return 0

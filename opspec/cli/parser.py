@@ -48,6 +48,12 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("--check", action="store_true", help="write nothing; exit 1 if a file would change")
     p.add_argument("--diff", action="store_true", help="write nothing, show what would change; exit 1 if any")
 
+    p = _command(commands, "new", "write a spec to begin with")
+    p.add_argument("name", metavar="NAME", help="the op's name, or the path of its file")
+    p.add_argument(
+        "--kind", choices=("map", "reduction", "contraction", "attention", "pipeline"), default="map"
+    )
+
     p = _command(commands, "query", "symbolic and numeric answers about an op's cost")
     p.add_argument("spec", metavar="SPEC[:OP]")
     p.add_argument("expr", metavar="EXPR", help="for instance `ai`, `bytes[x] / bytes`, `time`")
@@ -124,8 +130,9 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("--machine", action="append", default=[], metavar="NAME", help="the results' own (h200)")
 
     p = _command(commands, "machine", "machine profiles")
-    p.add_argument("action", choices=("list", "show"))
-    p.add_argument("name", nargs="?")
+    p.add_argument("action", choices=("list", "show", "schema"), nargs="?", default="list")
+    p.add_argument("name", nargs="?", help="with show: a machine's name, or a TOML file")
+    p.add_argument("--schema", action="store_true", help="the JSON schema of machine files")
     return parser
 
 

@@ -47,13 +47,15 @@ def sources(module: Module, target: Target, options: argparse.Namespace) -> Sour
     from pathlib import Path
 
     from opspec.analysis.pipeline import Sources
-    from opspec.analysis.pipeline.results import result_op
+    from opspec.analysis.pipeline.results import check_wanted, result_op
 
     if options.machine is not None:
         from opspec.analysis.machine import machine_of
 
         machine_of(module, options.machine)
     results = {result_op(Path(p), p): p for p in options.results}
+    for op, path in results.items():
+        check_wanted(module, op, path)
     return Sources(
         module=module,
         folder=target.spec.path.resolve().parent,

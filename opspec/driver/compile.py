@@ -115,7 +115,9 @@ def _compile(
             signature[stride(tensor, i)] = "i32"
             values[stride(tensor, i)] = step
             step *= tensor.extents[i].evaluate(full)
-    taken = [t for t in launch.plan.block.tensors if {pointer(t.name), descriptor(t.name)} & set(kernel.arg_names)]
+    taken = [
+        t for t in launch.plan.block.tensors if {pointer(t.name), descriptor(t.name)} & set(kernel.arg_names)
+    ]
     for tensor, tile in zip(taken, tiles or (), strict=bool(tiles)):
         if tile is not None:
             element = POINTER[_concrete(tensor.dtype, dtypes).name][1:]
@@ -134,6 +136,8 @@ def _compile(
     for position, name in enumerate(kernel.arg_names):
         if name in constants:
             ordered[name] = "constexpr"
+        elif kernel.params[position].do_not_specialize:
+            ordered[name] = signature[name]
         elif values.get(name) == 1 and name in values and not name.endswith("_ptr"):
             ordered[name] = "constexpr"
             constants[name] = 1

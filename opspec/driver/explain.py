@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from textwrap import wrap
+from typing import TYPE_CHECKING
 
-from opspec.driver.traffic import fetches, walked
+from opspec.driver.traffic import fetches, program_traffic, walked
 from opspec.emit.launcher import KernelLaunch
 from opspec.ir.integers import FloorDiv, Int
 from opspec.ir.program import Boundary, Kernel
 from opspec.schedule.plan import Plan, Variant
 from opspec.schedule.tile import Fetch, Loop, Statement, TileProgram
+
+if TYPE_CHECKING:
+    from sympy import Expr
 
 WIDE = 100
 
@@ -22,7 +26,7 @@ def explain_kernel(boundary: Boundary, kernel: Kernel, launch: KernelLaunch) -> 
     lines = [f"kernel {kernel.name}" + (f" of boundary {boundary.name}" if boundary.name else "")]
     for define in kernel.body:
         if define.kind != "temp" and define.span is not None:
-            lines += _wrapped(" ".join(define.span.text.split()))
+            lines += wrapped(" ".join(define.span.text.split()))
     lines += ["", *_roles(plan), ""]
     lines += _list("rewrites", [f"{a.statement}: {a.text} ({a.rule})" for a in plan.rewrites])
     lines += _list("online laws", _notes(plan))
@@ -30,7 +34,36 @@ def explain_kernel(boundary: Boundary, kernel: Kernel, launch: KernelLaunch) -> 
         lines += _list(f"{label(plan, variant)} variant", _walks(variant.program))
         traffic = _traffic(variant.program, text.blocks)
         lines += _list("  traffic beyond the compulsory bytes", traffic, indent="    ")
+        lines += _list("  traffic", [_bytes(boundary, plan, variant)], indent="    ")
     return lines
+
+
+def _bytes(boundary: Boundary, plan: Plan, variant: Variant) -> str:
+    """All that a variant loads and stores, in its block sizes, beside what no variant can do without."""
+    from opspec.analysis.costs import cost
+    from opspec.analysis.costs.model import add
+    from opspec.analysis.forms import tidy
+
+    op = plan.block.op
+    block = next(b for b in cost(op).boundaries[boundary.name] if b.name == plan.block.name)
+    form, least = program_traffic(op, boundary, variant.program, {}), add(t.count for t in block.bytes)
+    if form == least or tidy(form - least) == 0:
+        return f"{_spelled(least)} B, the compulsory bytes"
+    return f"{_spelled(form)} B; compulsory {_spelled(least)} B"
+
+
+def _spelled(form: Expr) -> str:
+    """A closed form for people."""
+    from opspec.analysis.forms import tidy
+
+    return (
+        str(tidy(form))
+        .replace("ceiling(", "ceil(")
+        .replace("**", "^")
+        .replace("*", " * ")
+        .replace("^", "**")
+        .replace("/", " / ")
+    )
 
 
 def label(plan: Plan, variant: Variant) -> str:
@@ -121,8 +154,9 @@ def _flat(body: tuple[Statement, ...]) -> Iterator[Statement]:
 def _list(head: str, items: list[str], indent: str = "  ") -> list[str]:
     if not items:
         return []
-    return [f"  {head}", *(line for item in items for line in _wrapped(item, indent + "  "))]
+    return [f"  {head}", *(line for item in items for line in wrapped(item, indent + "  "))]
 
 
-def _wrapped(text: str, indent: str = "  ") -> list[str]:
+def wrapped(text: str, indent: str = "  ") -> list[str]:
+    """A line of prose, broken where it is long."""
     return wrap(text, WIDE, initial_indent=indent, subsequent_indent=indent + "    ") or [indent.rstrip()]

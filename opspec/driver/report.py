@@ -7,8 +7,9 @@ from pathlib import Path
 
 from opspec.analysis.machine import Machine
 from opspec.analysis.machine import load as load_machine
+from opspec.analysis.report.evidence import gather_evidence, peek
 from opspec.analysis.report.gather import gather
-from opspec.analysis.report.model import OpPage, PipelinePage, Report
+from opspec.analysis.report.model import EvidencePage, OpPage, PipelinePage, Report
 from opspec.analysis.report.pipelines import gather_pipelines
 from opspec.analysis.report.results import Result, other_spec, read_result
 from opspec.driver.files import Spec, find_specs
@@ -26,13 +27,17 @@ def make_report(paths: Sequence[str], machines: Sequence[str]) -> Report:
 
     Raises: Failure for what is not there, broken, or does not belong together.
     """
-    results = tuple(read_result(p) for p in paths if p.endswith(".json"))
+    given = [p for p in paths if p.endswith(".json")]
+    proofs = tuple(f for f in map(peek, given) if f is not None)
+    results = tuple(read_result(p) for p in given if p not in {f.path for f in proofs})
     named = [p for p in paths if not p.endswith(".json")]
+    named += [f.spec for f in proofs if f.spec not in named]
     specs = find_specs(named or ([] if results else ["specs"]))
     specs += _specs_of(results, {s.path.resolve() for s in specs})
     chosen = _machines(machines, results)
     pages: list[OpPage] = []
     pipelines: list[PipelinePage] = []
+    evidence: list[EvidencePage] = []
     for spec in specs:
         module = load(spec.path)
         mine = tuple(r for r in results if _is(r, spec))
@@ -45,7 +50,15 @@ def make_report(paths: Sequence[str], machines: Sequence[str]) -> Report:
         files = {str(r.data["op"]): r.source for r in mine if r.data["status"] == "measured"}
         folder = spec.path.resolve().parent
         pipelines += gather_pipelines(module, spec.shown, folder, chosen[0].name, files)
-    return Report(version=VERSION, machines=chosen, ops=tuple(pages), pipelines=tuple(pipelines))
+        about = [f for f in proofs if Path(f.spec).resolve() == spec.path.resolve()]
+        evidence += gather_evidence(module, spec.shown, folder, chosen[0].name, files, about)
+    return Report(
+        version=VERSION,
+        machines=chosen,
+        ops=tuple(pages),
+        pipelines=tuple(pipelines),
+        evidence=tuple(evidence),
+    )
 
 
 def _specs_of(results: Sequence[Result], known: set[Path]) -> list[Spec]:

@@ -70,7 +70,8 @@ def _inside(folder: Path) -> list[str]:
 
 
 def choose_op(module: Module, target: Target, *, workload: str | None = None) -> Op:
-    """The op that is meant: the named one, the only one, or the one that the workload is for.
+    """The op that is meant: the named one, the only one, the one that the workload is for, or the one
+    that bears the name of the file.
 
     Raises: Failure if there is none of that name, or the choice is open.
     """
@@ -82,8 +83,8 @@ def choose_op(module: Module, target: Target, *, workload: str | None = None) ->
         return found
     if len(names) == 1:
         return module.ops[0]
-    owner = next((w.op for w in module.workloads if w.name == workload), None)
-    chosen = module.op(owner) if owner is not None else None
+    owner = next((w.op for w in module.workloads if w.name == workload), target.spec.path.stem)
+    chosen = module.op(owner)
     if chosen is None:
         message = f"`{target.spec.shown}` defines {len(names)} ops; say which"
         shown = f"write `{target.spec.path}:{names[0]}`, or another of {_listed(names)}"

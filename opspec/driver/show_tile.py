@@ -13,10 +13,12 @@ from opspec.schedule.tile import (
     Combine,
     Fetch,
     Let,
+    Locate,
     Loop,
     Multiply,
     Operand,
     Remark,
+    Scan,
     Statement,
     TileProgram,
     Var,
@@ -61,15 +63,26 @@ def _statement(s: Statement) -> list[str]:
             return [f"{_var(var)} = {monoid} over {', '.join(over)} of {show_value(value)}{_masks(masks)}"]
         case Combine(var=var, monoid=monoid, value=value, masks=masks):
             return [f"{var.name} = {monoid}({var.name}, {show_value(value)}){_masks(masks)}"]
+        case Locate(var=var, value=value, extreme=extreme, at=at, over=over, masks=masks):
+            where = f"{show_value(value)} is {show_value(extreme)}"
+            return [
+                f"{_var(var)} = least {show_value(at)} over {', '.join(over) or 'nothing'} where {where}{_masks(masks)}"
+            ]
+        case Scan(var=var, monoid=monoid, value=value, axis=axis, masks=masks):
+            back = "-" if s.reverse else ""
+            text = f"{_var(var)} = running {monoid} along {back}{axis} of {show_value(value)}"
+            text += "" if s.decay is None else f" decaying by {show_value(s.decay)}"
+            text += ", without the point itself" if s.exclusive else ""
+            text += "" if s.carry is None else f" from {s.carry.name} on"
+            return [text + _masks(masks)]
         case Multiply(var=var, a=a, b=b, accumulate=accumulate):
             plus = f"{var.name} + " if accumulate else ""
             return [f"{_var(var)} = {plus}{_operand(a)} @ {_operand(b)}"]
         case Write(tensor=tensor, at=at, value=value, masks=masks):
             return [f"store {tensor}[{', '.join(map(str, at))}] = {show_value(value)}{_masks(masks)}"]
-        case Loop(axis=axis, start=start, stop=stop, sweep=sweep, sweeps=sweeps):
-            return [
-                f"for {axis} from {show_value(start)} to {show_value(stop)}:   # sweep {sweep} of {sweeps}"
-            ]
+        case Loop(axis=axis, start=start, stop=stop, sweep=sweep, sweeps=sweeps, reverse=reverse):
+            ends = f"from {show_value(start)} to {show_value(stop)}{', backwards' if reverse else ''}"
+            return [f"for {axis} {ends}:   # sweep {sweep} of {sweeps}"]
         case _:
             assert_never(s)
 

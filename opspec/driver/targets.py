@@ -13,7 +13,7 @@ UNKNOWN_TARGET = register(
         title="unknown compilation target",
         why="`--target` names an architecture that kernels can be compiled for without a GPU.",
         example="opspec build specs/ --target sm_75",
-        fix="Use one of sm_80, sm_90, sm_100, gfx942.",
+        fix="Use one of sm_80, sm_89, sm_90, sm_100, gfx942.",
     )
 )
 
@@ -33,6 +33,7 @@ TARGETS = {
     t.name: t
     for t in (
         Target("sm_80", "cuda", 80, 32, Limits(shared_memory=166912, multiprocessors=108)),
+        Target("sm_89", "cuda", 89, 32, Limits(shared_memory=101376, multiprocessors=128)),
         Target("sm_90", "cuda", 90, 32, Limits(shared_memory=232448, multiprocessors=132)),
         Target("sm_100", "cuda", 100, 32, Limits(shared_memory=232448, multiprocessors=148)),
         Target("gfx942", "hip", "gfx942", 64, Limits(shared_memory=65536, multiprocessors=304)),

@@ -24,16 +24,21 @@ def traffic_of(op: Op, boundary: Boundary, dtypes: Mapping[str, str]) -> dict[st
 
     Raises: Failure where a kernel can't be scheduled.
     """
+    return {
+        k.name: program_traffic(op, boundary, schedule_kernel(op, boundary, k).variants[-1].program, dtypes)
+        for k in boundary.kernels
+    }
+
+
+def program_traffic(op: Op, boundary: Boundary, program: TileProgram, dtypes: Mapping[str, str]) -> Expr:
+    """Bytes that one variant of a kernel loads and stores."""
     from opspec.analysis.costs import cost
 
     costs = cost(op, dtypes)
     sizes = {t.tensor: t.size for t in costs.byte_terms(boundary.name)}
-    found: dict[str, Expr] = {}
-    for kernel, block in zip(boundary.kernels, costs.boundaries[boundary.name], strict=True):
-        program = schedule_kernel(op, boundary, kernel).variants[-1].program
-        written = [t.count for t in block.bytes if t.direction == "write"]
-        found[kernel.name] = sum([*_loads(op, program, sizes), *written], start=_zero())
-    return found
+    block = next(b for b in costs.boundaries[boundary.name] if b.name == program.kernel)
+    written = [t.count for t in block.bytes if t.direction == "write"]
+    return sum([*_loads(op, program, sizes), *written], start=_zero())
 
 
 def _zero() -> Expr:

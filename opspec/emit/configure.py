@@ -14,6 +14,7 @@ from opspec.emit.host import host_int
 from opspec.emit.triton import KernelText
 from opspec.ir.dtypes import choices
 from opspec.ir.values import Extent
+from opspec.schedule.directions import prefixes
 from opspec.schedule.graph import Graph
 from opspec.schedule.plan import Variant
 from opspec.schedule.resources import (
@@ -24,10 +25,13 @@ from opspec.schedule.resources import (
     side_by_side,
 )
 from opspec.schedule.roles import fast_axes
-from opspec.schedule.tile import Loop, TileProgram, statements
+from opspec.schedule.tile import Combine, Fetch, Loop, TileProgram, statements
 
 PER_THREAD = 16
 PER_STEP = 8192  # elements of a step beside a product that no matrix unit runs
+ACROSS = 1024  # elements of a chunk that is scanned along an axis other than that of memory
+NARROW = 32  # and its elements along memory
+BESIDE_LANES = 4  # elements of held blocks beside a lane; more of them stream instead
 ACCUMULATOR = 16384  # elements of a product's accumulator, beside which its epilogue fits
 
 
@@ -103,16 +107,20 @@ def _plain_choice(
     held = bool(done) and not last
     inner = bool(roles.tile or roles.stream)
     budget = sizes.chunk if roles.stream else sizes.together if inner else sizes.pointwise
+    across = any(p.along not in fast_axes(graph) for p in prefixes(graph))
+    if across:  # a scan across memory goes from warp to warp: short and narrow chunks in few warps
+        budget = min(budget, ACROSS)
     fast = [a for a in fast_axes(graph) if a in roles.grid and a in text.blocks]
     for axis in fast:
         block = text.blocks[axis]
         cap = "64" if len(fast) == 2 else "128" if roles.stream else "1024"
         if roles.tile and len(fast) == 1 and not roles.stream:
-            cap = f"max(128, launch.share({', '.join([str(budget), *done])}))"
+            cap = f"max({NARROW if across else 128}, launch.share({', '.join([str(budget), *done])}))"
         if roles.stream and len(fast) == 1:
             # few columns a program where there are few columns, but whole sectors of memory
             beside = " * ".join(extent[a] for a in roles.grid if a != axis)
             count = f", {beside}" if beside else ""
+            cap = str(NARROW) if across else cap
             lines.append(f"{block} = max(launch.rows({extent[axis]}, {cap}{count}), 8)")
         elif not inner:
             lines.append(f"{block} = {_bucket(variant, text, axis, extent, cases, sizes, int(cap))}")
@@ -120,9 +128,11 @@ def _plain_choice(
             lines.append(f"{block} = launch.power_of_2({extent[axis]}, 1, {cap})")
         done.append(block)
     if held:
-        test = f"{' * '.join(done)} <= {sizes.resident}"
+        test = f"{' * '.join(done)} <= {min(sizes.resident, 4 * ACROSS) if across else sizes.resident}"
     if roles.laned is not None:
-        return _laned_choice(variant, text, extent, lines, test, sizes)
+        if held:
+            test = f"{' * '.join(done)} <= {BESIDE_LANES}"
+        return _laned_choice(variant, text, extent, lines, done, test, sizes)
     for axis in roles.stream:
         if axis in text.blocks:
             block = text.blocks[axis]
@@ -178,21 +188,25 @@ def _laned_choice(
     text: KernelText,
     extent: Mapping[str, str],
     lines: list[str],
+    held: list[str],
     test: str | None,
     sizes: Sizes,
 ) -> Choice:
     """A stream in steps and lanes: 16 bytes a lane, and as many steps as keep a thread's loads in flight.
 
-    Several sweeps want more warps a program and so fewer programs at once: their rows then stay in L2.
+    Blocks ``held`` beside it take their part of what a thread carries. Several sweeps want more warps a program and so fewer programs at once: their rows then stay in L2.
     """
     axis = variant.roles.laned or ""
     lanes, steps = text.blocks[axis], text.blocks[f"{axis}.step"]
     sweeps = max(s.sweeps for s in statements(variant.program.body) if isinstance(s, Loop))
     wide = min(8 if sweeps > 1 else 4, max(sizes.chunk // 32, 1))
-    lines.append(
-        f"{lanes} = launch.power_of_2({extent[axis]}, 1, {min(32 * wide, sizes.chunk)} * (16 // width))"
-    )
-    lines.append(f"{steps} = {min(8, max(sizes.chunk // 8, 1))}")
+    most = f"{min(32 * wide, sizes.chunk)} * (16 // width)"
+    deep = min(8 // _folded_beside(variant), max(sizes.chunk // 8, 1))
+    part = ", ".join(held)
+    if held:
+        most = f"min({most}, launch.share({deep} * {most}, {part}))"
+    lines.append(f"{lanes} = launch.power_of_2({extent[axis]}, 1, {most})")
+    lines.append(f"{steps} = {f'launch.share({deep}, {part})' if held else deep}")
     return Choice(
         kernel=text.name,
         test=test,
@@ -201,6 +215,17 @@ def _laned_choice(
         warps=f"launch.warps({lanes}, 16 // width, {wide})",
         stages="1",
     )
+
+
+def _folded_beside(variant: Variant) -> int:
+    """How many tensors one loop reads side by side in what it folds: 1, 2, 4 or 8."""
+    loops = [s for s in statements(variant.program.body) if isinstance(s, Loop)]
+    counts = [
+        sum(isinstance(s, Fetch) and len(s.var.axes) > 1 for s in loop.body)
+        for loop in loops
+        if any(isinstance(s, Combine) for s in loop.body)
+    ]
+    return int(1 << min(max([1, *counts]).bit_length() - 1, 3))
 
 
 def _product_choice(
@@ -313,7 +338,9 @@ def _chain_choice(
         *(["True"] if _edged(variant.program, rows[0]) else []),
     ]
     lines.append("# rows, chunk, warps, stages: the first that registers and shared memory hold")
-    lines.append(f"{text.blocks[rows[0]]}, chunk, num_warps, num_stages = launch.pick_chain({', '.join(arguments)})")
+    lines.append(
+        f"{text.blocks[rows[0]]}, chunk, num_warps, num_stages = launch.pick_chain({', '.join(arguments)})"
+    )
     multiplied = {a for p in roles.products.values() for a in (p.rows, p.columns, p.k)}
     for axis in streams:
         if axis in multiplied:

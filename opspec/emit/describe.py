@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from opspec.ir.integers import Int
+from opspec.ir.integers import Int, index
 from opspec.ir.program import Tensor
 from opspec.ir.values import Compare, Extent, Literal, Value
 from opspec.schedule.tile import Fetch, TileProgram, Write, statements
@@ -56,37 +56,26 @@ def _tile(
     if not 2 <= len(at) <= 5:
         return None
     out: list[str | None] = []
-    edges: list[Value] = []
+    edges: list[tuple[Int, Int]] = []
     for i, extent in zip(at, tensor.extents, strict=True):
         name = i.index
         if name is not None and dims[name] == (name,):
             out.append(name)
             if extents[name] == extent:
-                edges.append(_edge(name, extent))
+                edges.append((index(name), extent))
         elif any(dims.get(n) for n in i.free_indices()):
             return None
         else:
             out.append(None)
     blocks = [a for a in out if a is not None]
     whole = out[-1] is not None and sorted(blocks) == sorted(axes) and len(set(blocks)) == len(blocks)
-    known = {(m.a.value, m.b.value) for m in edges if _is_edge(m)}  # type: ignore[attr-defined]
-    inside = all(_is_edge(m) and (m.a.value, m.b.value) in known for m in masks)  # type: ignore[attr-defined]
+    inside = all(_less(m) in edges for m in masks)
     return tuple(out) if whole and inside and len(edges) == len(blocks) else None
 
 
-def _edge(name: str, extent: Int) -> Value:
-    from opspec.ir.dtypes import BOOL, I64
-    from opspec.ir.integers import index
-
-    return Compare(
-        op="lt", a=Extent(value=index(name), dtype=I64), b=Extent(value=extent, dtype=I64), dtype=BOOL
-    )
-
-
-def _is_edge(mask: Value) -> bool:
-    return (
-        isinstance(mask, Compare)
-        and mask.op == "lt"
-        and isinstance(mask.a, Extent)
-        and isinstance(mask.b, Extent)
-    )
+def _less(mask: Value) -> tuple[Int, Int] | None:
+    """The two sides of a mask that says ``a < b`` of integers."""
+    match mask:
+        case Compare(op="lt", a=Extent(value=a), b=Extent(value=b)):
+            return a, b
+    return None

@@ -156,7 +156,7 @@ class _Formula(TorchExpressions):
         if isinstance(value, Reduce):
             text, axes = self._reduce(define, value)
         elif isinstance(value, Scan):
-            raise NoFormula("a scan")
+            text, axes = self._scan(define, value, name), define.indices
         else:
             axes = define.indices
             text = self._expr(value, axes, define)[0]
@@ -219,9 +219,9 @@ class _Formula(TorchExpressions):
             "min": 'float("inf")',
             "any": "False",
             "all": "True",
+            "argmax": 'float("-inf")',
+            "argmin": 'float("inf")',
         }
-        if value.monoid not in identity:
-            raise NoFormula(f"`{value.monoid}`")
         if masks:
             text = f"torch.where({' & '.join(masks)}, {text}, {identity[value.monoid]})"
         whole = self._has_all(value.body, bound, bool(masks))
@@ -237,6 +237,39 @@ class _Formula(TorchExpressions):
         if value.empty is not None and not _is_identity(value):
             raise NoFormula("a declared identity")
         return text, define.indices
+
+    def _scan(self, define: Define, value: Scan, name: str) -> str:
+        """A running reduction; a decayed one by doubling, with as many steps as its axis has bits."""
+        identity = {"sum": "0", "prod": "1", "max": 'float("-inf")', "min": 'float("inf")'}.get(value.monoid)
+        if identity is None or (value.monoid in ("max", "min") and value.dtype is not F32):
+            raise NoFormula(f"a scan of {value.monoid}")
+        axes, k = define.indices, define.indices.index(value.index)
+        masks = list(dict.fromkeys(self._condition(c, axes) for c in define.constraints))
+        shape = tuple_text([host_int(r.upper, self.names) for r in define.ranges])
+
+        def whole(part: Value, neutral: str) -> str:
+            text, _ = self._expr(part, axes, define)
+            if masks:
+                text = f"torch.where({' & '.join(masks)}, {text}, {neutral})"
+            text = f"torch.broadcast_to(torch.as_tensor({text}, device=device), {shape})"
+            return f"torch.flip({text}, ({k},))" if value.reverse else text
+
+        if value.decay is None:
+            function = {"sum": "cumsum", "prod": "cumprod"}.get(value.monoid, f"cum{value.monoid}")
+            text = f"torch.{function}({whole(value.body, identity)}, dim={k})"
+            text = f"{text}.values" if value.monoid in ("max", "min") else text
+        else:
+            s, a = self._fresh(f"{name}_sum"), self._fresh(f"{name}_factor")
+            step, pad = self._fresh("step"), "torch.nn.functional.pad"
+            self.body += [
+                f"{s} = torch.movedim({whole(value.body, '0')}, {k}, -1)",
+                f"{a} = torch.movedim({whole(value.decay, '1')}, {k}, -1)",
+                f"for {step} in (1 << bit for bit in range({s}.shape[-1].bit_length())):",
+                f"    {s} = {s} + {a} * {pad}({s}, ({step}, 0))[..., : {s}.shape[-1]]",
+                f"    {a} = {a} * {pad}({a}, ({step}, 0), value=1)[..., : {a}.shape[-1]]",
+            ]
+            text = f"torch.movedim({s}, -1, {k})"
+        return f"torch.flip({text}, ({k},))" if value.reverse else text
 
     def _general_product(self, define: Define, value: Reduce) -> tuple[str, tuple[str, ...]] | None:
         """A sum over a product of two expressions as an ``einsum``, so that no larger box is made of them."""

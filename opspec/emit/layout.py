@@ -13,6 +13,7 @@ LEVELS = (
     (" == ", " != ", " <= ", " >= ", " < ", " > "), (" | ",), (" & ",), (" + ", " - "),
     (" * ", " / ", " // ", " % "),
 )  # fmt: skip
+METHOD = re.compile(r"\)\.\w+\([^()]*\),?")
 LABEL = re.compile(r'\s*("[^"]*": |\w+=)?([-+*/%|&<>=!]+ )?')
 
 
@@ -74,6 +75,8 @@ def _sum(line: str, width: int) -> list[str] | None:
     """``name = a + b + …`` with one operand a line, in parentheses."""
     indent = line[: len(line) - len(line.lstrip())]
     head, _, right = line.partition(" = ")
+    if re.fullmatch(r"\w+ [-+] [\w.]+\(.*\)", right) and len(_split_at(right, (" & ", " + ", " - "))) == 2:
+        return None  # a name and one call: the call is broken
     terms = _split_at(right, (" & ",))
     if len(terms) < 2:
         terms = _split_at(right, (" + ", " - "))
@@ -115,8 +118,12 @@ def _tail(line: str, start: int) -> str:
 
 
 def _opening(line: str) -> int | None:
-    """The outermost bracket that stays open until (almost) the end of the line."""
+    """The outermost bracket that stays open until (almost) the end of the line; of a method of a value in
+    parentheses, these parentheses."""
     best = None
+    first = len(line) - len(line.lstrip())
+    if line[first] == "(" and METHOD.fullmatch(_tail(line, first)):
+        return first
     depth = 0
     quote = ""
     for k, c in enumerate(line):

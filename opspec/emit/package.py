@@ -15,11 +15,19 @@ from typing import TYPE_CHECKING, Any
 from opspec.emit.bench import DriverModel, driver_model
 from opspec.emit.configure import Sizes, configure
 from opspec.emit.costs import CostFunction, cost_function, cost_lines, cost_text
+from opspec.emit.describe import describe
 from opspec.emit.host import safe_doc, wrap_doc
-from opspec.emit.launcher import Function, KernelLaunch, Part, function_name, launcher
+from opspec.emit.launcher import (
+    Function,
+    KernelLaunch,
+    Part,
+    function_name,
+    launcher,
+    quoted,
+    unspecialised,
+)
 from opspec.emit.layout import WIDTH, fold
 from opspec.emit.names import RESERVED, escape, shorten
-from opspec.emit.describe import describe
 from opspec.emit.triton import KernelText, descriptor, identifiers, pointer, print_kernel, stride
 from opspec.ir.dtypes import DTypeParam
 from opspec.ir.integers import Int
@@ -44,6 +52,7 @@ class Package:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _KernelModel:
+    decorator: str
     signature: str
     doc: str
     lines: tuple[str, ...]
@@ -100,6 +109,7 @@ class _BenchFile:
     kernel_hash: str
     version: str
     runtime: str
+    torch: bool
     ops: tuple[DriverModel, ...]
     drivers: str
 
@@ -236,7 +246,9 @@ def _kernel_file(
     origin: str,
     namespace: str,
 ) -> str:
-    texts = [t for ks in launches.values() for k in ks for text in k.texts for t in (text, text.described) if t]
+    texts = [
+        t for ks in launches.values() for k in ks for text in k.texts for t in (text, text.described) if t
+    ]
     helpers = sorted({h for t in texts for h in t.helpers})
     ops = tuple(_op_model(op, launches, costs[op.name], namespace) for op in module.ops)
     title = safe_doc(
@@ -276,6 +288,7 @@ def _function_model(
     namespace: str,
 ) -> _FunctionModel:
     kernels = []
+    names = identifiers(op)
     for k in ks:
         pairs = [
             (t, v)
@@ -285,8 +298,11 @@ def _function_model(
         ]
         for text, variant in pairs:
             params = ", ".join([*text.params, *(f"{c}: tl.constexpr" for c in text.constexprs)])
+            kept = [names[d] for d in unspecialised(op, k.plan) if names[d] in text.params]
+            given = f"(do_not_specialize=[{', '.join(map(quoted, kept))}])" if kept else ""
             kernels.append(
                 _KernelModel(
+                    decorator="\n".join(fold(f"@triton.jit{given}")),
                     signature="\n".join(fold(f"def {text.name}({params}):")),
                     doc=_kernel_doc(k.plan, variant, text),
                     lines=tuple(f for line in text.lines for f in fold(line)),
@@ -397,6 +413,7 @@ def _bench_file(
         kernel_hash=kernel_hash,
         version=VERSION,
         runtime="bench, launch" if any("launch." in m.cost for m in models) else "bench",
+        torch=any("torch." in line for m in models for line in m.reference.lines),
         ops=models,
         drivers=_main([m.driver_name for m in models]),
     )
@@ -409,6 +426,9 @@ def _main(drivers: list[str]) -> str:
     line = f"    raise SystemExit(bench.main({names}))"
     if len(line) <= WIDTH:
         return line
+    single = f"        bench.main({names})"
+    if len(single) <= WIDTH:
+        return f"    raise SystemExit(\n{single}\n    )"
     inner = [f"            {names}"] if len(names) <= WIDTH - 12 else [f"            {d}," for d in drivers]
     return "\n".join(["    raise SystemExit(", "        bench.main(", *inner, "        )", "    )"])
 

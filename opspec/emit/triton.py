@@ -15,6 +15,7 @@ from typing import assert_never
 from opspec.emit.describe import Tile
 from opspec.emit.expressions import ATOM, TL, Expressions, literal, wrap
 from opspec.emit.names import escape
+from opspec.emit.running import loop_range, print_locate, print_scan
 from opspec.ir.dtypes import BF16, F8E4M3, F8E5M2, F32, I8, DType, DTypeParam, Storage, compute_dtype
 from opspec.ir.integers import Greatest, Int, Least
 from opspec.ir.program import Op, Tensor
@@ -28,10 +29,12 @@ from opspec.schedule.tile import (
     Fetch,
     Inner,
     Let,
+    Locate,
     Loop,
     Multiply,
     Operand,
     Remark,
+    Scan,
     Statement,
     TileProgram,
     Write,
@@ -280,6 +283,10 @@ class _Printer:
                 if isinstance(value, Literal) and isinstance(value.value, float) and not var.axes:
                     text = f"tl.full((), {text}, tl.float32)"
                 self.put(f"{var.name} = {text}")
+            case Begin(var=var, nowhere=nowhere) if nowhere is not None:
+                self.put(
+                    f"{var.name} = tl.full({self.shape(var.axes)}, {self.x.exact(nowhere, ())[0]}, INDEX)"
+                )
             case Begin(var=var, monoid=monoid):
                 self.put(f"{var.name} = {self.identity(monoid, var.axes, var.dtype)}")
             case Collapse():
@@ -287,6 +294,10 @@ class _Printer:
             case Combine(var=var, monoid=monoid, value=value, masks=masks):
                 right = self.masked(value, masks, var.axes, monoid)
                 self.put(f"{var.name} = {self.join(monoid, (var.name, ATOM), right)}")
+            case Locate():
+                print_locate(self, s)
+            case Scan():
+                print_scan(self, s)
             case Multiply():
                 self.multiply(s)
             case Write():
@@ -296,9 +307,17 @@ class _Printer:
             case _:
                 assert_never(s)
 
+    def shape(self, axes: tuple[str, ...]) -> str:
+        """The shape of a block variable."""
+        text = "".join(f"{self.blocks[a]}, " for a in axes)
+        return f"({text.rstrip(' ') if len(axes) == 1 else text.rstrip(', ')})"
+
+    def neutral(self, monoid: Monoid, dtype: DType) -> str:
+        """The identity of a monoid as one number."""
+        return identity_of(monoid, dtype)
+
     def identity(self, monoid: Monoid, axes: tuple[str, ...], dtype: DType) -> str:
-        shape = "".join(f"{self.blocks[a]}, " for a in axes)
-        shape = f"({shape.rstrip(' ') if len(axes) == 1 else shape.rstrip(', ')})"
+        shape = self.shape(axes)
         kind = TL[dtype.name]
         if dtype is F32 and monoid == "sum" and axes:
             return f"tl.zeros({shape}, {kind})"
@@ -346,17 +365,18 @@ class _Printer:
         if not s.over:
             self.put(f"{s.var.name} = {text}")
             return
-        function = REDUCE[s.monoid]
+        self.put(f"{s.var.name} = {self.reduced(text, s.monoid, s.axes, s.over)}")
+
+    def reduced(self, text: str, monoid: Monoid, axes: tuple[str, ...], over: tuple[str, ...]) -> str:
+        """A text of dimensions ``axes``, reduced over some of them."""
+        function = REDUCE[monoid]
         if function.startswith("reduce_"):
             self.x.used.add(function)
-        if len(s.over) == len(s.axes) and function == "tl.sum":
-            self.put(f"{s.var.name} = tl.sum({text})")
-            return
-        axes = list(s.axes)
-        for axis in sorted(s.over, key=s.axes.index, reverse=True):
+        if len(over) == len(axes) and function == "tl.sum":
+            return f"tl.sum({text})"
+        for axis in sorted(over, key=axes.index, reverse=True):
             text = f"{function}({text}, axis={axes.index(axis)})"
-            axes.remove(axis)
-        self.put(f"{s.var.name} = {text}")
+        return text
 
     def multiply(self, s: Multiply) -> None:
         a, b = self.operand(s.a), self.operand(s.b)
@@ -394,7 +414,7 @@ class _Printer:
             out.append({"grid": f"{name}_first", "stream": f"{name}_start", "tile": "0"}[role])
         return f"[{', '.join(out)}]"
 
-    def shape(self, axes: Iterable[str | None]) -> str:
+    def extents(self, axes: Iterable[str | None]) -> str:
         """Block extents of axes as arguments; 1 for a single index."""
         return ", ".join("1" if a is None else self.blocks[a] for a in axes)
 
@@ -404,7 +424,7 @@ class _Printer:
         text = f"{descriptor(s.tensor)}.load({self.corner(s.tensor, s.at)})"
         kept = tuple(a for a in tile if a is not None)
         if len(kept) < len(tile):
-            text += f".reshape({self.shape(kept)})"
+            text += f".reshape({self.extents(kept)})"
         if kept != s.var.axes:
             text += ".T"
         self.raw[s.var.name] = self.tensor(s.tensor).dtype
@@ -418,7 +438,7 @@ class _Printer:
         if kept != s.axes:
             text += ".T"
         if len(kept) < len(tile):
-            text += f".reshape({self.shape(tile)})"
+            text += f".reshape({self.extents(tile)})"
         self.put(f"{descriptor(s.tensor)}.store({self.corner(s.tensor, s.at)}, {text})")
 
     def fetch(self, s: Fetch) -> None:
@@ -516,6 +536,7 @@ class _Printer:
         dims = self.x.dims[s.axis]
         if len(dims) == 2:
             steps, lanes = (self.blocks[d] for d in dims)
+            assert not s.reverse
             self.put(f"for {axis}_start in range({start}, {stop}, {steps} * {lanes}):")
             self.level += 1
             self.put(f"{axis} = {axis}_start + tl.arange(0, {steps})[:, None] * {lanes}")
@@ -524,13 +545,11 @@ class _Printer:
             block = self.blocks[s.axis]
             if s.inner is not None:
                 start, stop = self.parts(s, s.inner, start, stop)
-            self.put(f"for {axis}_start in range({start}, {stop}, {block}):")
+            self.put(f"for {axis}_start in {loop_range(s, start, stop, block)}:")
             self.level += 1
             self.put(f"{axis} = ({axis}_start + tl.arange(0, {block})).to(INDEX)")
         else:
-            self.put(
-                f"for {axis} in range({stop}):" if start == "0" else f"for {axis} in range({start}, {stop}):"
-            )
+            self.put(f"for {axis} in {loop_range(s, start, stop, None)}:")
             self.level += 1
         self.scopes.append({})
         outer, self.sweep = self.sweep, (s.axis, s.sweep, s.sweeps)
@@ -552,7 +571,11 @@ class _Printer:
         if inner.start is None:
             self.edge = f"{part} == 1"
             whole = f"tl.maximum({high[0] if start == '0' else f'{wrap(high, 4)} - ({start})'}, 0)"
-            if all(c > 0 for _, c in inner.stop.value.terms) and start == "0" and not _picks(inner.stop.value):
+            if (
+                all(c > 0 for _, c in inner.stop.value.terms)
+                and start == "0"
+                and not _picks(inner.stop.value)
+            ):
                 whole = wrap(high, 5)
             text = f"{whole} // {block} * {block}"
             self.put("# tiles inside, then the masked one" + ("" if start == "0" else "s at the edge"))

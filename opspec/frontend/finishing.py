@@ -149,9 +149,10 @@ def _sites(
             if empty is not None:
                 yield from _sites(empty, name, constraints, use_guards=use_guards)
             return
-        case Scan(index=index, body=body):
+        case Scan(index=index):
             free = tuple(c for c in constraints if index not in c.free_indices())
-            yield from _sites(body, name, free, use_guards=use_guards)
+            for child in operands(value):
+                yield from _sites(child, name, free, use_guards=use_guards)
             return
         case Select(condition=condition, a=a, b=b) if use_guards:
             yes, no = guard_facts(condition)

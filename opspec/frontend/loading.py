@@ -9,7 +9,16 @@ from typing import assert_never
 
 from opspec import resources
 from opspec.diagnostics import Diagnostic, Failure
-from opspec.frontend import boundaries, contractions, signature, workloads
+from opspec.frontend import (
+    boundaries,
+    building,
+    contractions,
+    expressions,
+    lexing,
+    parsing,
+    signature,
+    workloads,
+)
 from opspec.frontend import syntax as s
 from opspec.frontend.builtins import RESERVED, function_names
 from opspec.frontend.compose import compose
@@ -23,6 +32,7 @@ from opspec.frontend.scope import OpScope
 from opspec.frontend.traffic import Rows, read_traffic
 from opspec.ir.dtypes import DTypeParam
 from opspec.ir.program import Expectation, Module, Op, Workload
+from opspec.parsers import cached_value
 from opspec.source import Source, Span
 
 Checked = tuple[Module, tuple[Diagnostic, ...]]
@@ -55,13 +65,19 @@ def text_with_warnings(text: str, name: str = "<text>") -> Checked:
 @lru_cache(maxsize=1)
 def prelude() -> tuple[Source, tuple[s.Function, ...]]:
     """The functions that every spec may use."""
-    path = resources.prelude()
-    source = Source.normalised("prelude.op", path.read_text(encoding="utf-8"))
+    text = resources.prelude().read_text(encoding="utf-8")
+    made_by = [Path(m.__file__ or "").read_text("utf-8") for m in (parsing, building, expressions, s, lexing)]
+    key = "\0".join([text, resources.grammar(), *made_by])
+    found = cached_value("prelude", key, s.File, lambda: _parsed_prelude(text))
+    return found.source, tuple(i for i in found.items if isinstance(i, s.Function))
+
+
+def _parsed_prelude(text: str) -> s.File:
     report: list[Diagnostic] = []
-    parsed = parse(source, report)
+    parsed = parse(Source.normalised("prelude.op", text), report)
     if report:
         raise Failure(*report)
-    return source, tuple(i for i in parsed.items if isinstance(i, s.Function))
+    return parsed
 
 
 @dataclass(slots=True)

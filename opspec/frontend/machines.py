@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
-from functools import lru_cache
-
-from opspec import resources
 from opspec.diagnostics import Diagnostic
 from opspec.frontend import syntax as s
 from opspec.frontend.faults import composition as faults
@@ -14,21 +10,7 @@ from opspec.frontend.faults.naming import listing, nearest
 from opspec.frontend.measures import quantity
 from opspec.frontend.stages import Scope
 from opspec.ir.composition import MachineBlock, MachineValue
-
-_UNITS = {
-    "clock.boost": "Hz", "vector.f32": "FLOP/s", "sfu.per_clock_sm": "", "memory.bandwidth": "B/s", "memory.size": "B",
-    "l2.size": "B", "l2.bandwidth": "B/s", "sm.count": "", "sm.shared": "B", "sm.shared_block": "B",
-    "sm.registers": "", "sm.threads": "", "launch.plain": "s", "launch.graph": "s",
-}  # fmt: skip
-
-
-@lru_cache(maxsize=1)
-def _tensor_keys() -> tuple[str, ...]:
-    """Matrix-unit types of the machines that ship."""
-    found: dict[str, None] = {}
-    for path in sorted(resources.machines().glob("*.toml")):
-        found.update(dict.fromkeys(tomllib.loads(path.read_text(encoding="utf-8")).get("tensor", {})))
-    return tuple(f"tensor.{k}" for k in found)
+from opspec.ir.machine_keys import key_of, known
 
 
 def machine(node: s.MachineDecl, scope: Scope, earlier: set[str]) -> MachineBlock | None:
@@ -60,13 +42,13 @@ def machine(node: s.MachineDecl, scope: Scope, earlier: set[str]) -> MachineBloc
 def _value(node: s.MachineValueDecl, report: list[Diagnostic]) -> MachineValue | None:
     before = len(report)
     tensor = node.key.startswith("tensor.")
-    known = [*_UNITS, *_tensor_keys()]
-    if node.key not in known:
-        help_ = nearest(node.key, known) or f"keys: {listing(known, 30)}"
+    key = key_of(node.key)
+    if key is None:
+        help_ = nearest(node.key, known()) or f"keys: {listing(known(), 30)}"
         report.append(faults.machine(node.span, f"`{node.key}` is not a property of a machine", help_))
         return None
     found = quantity(node.value, report)
-    wanted = "FLOP/s" if tensor else _UNITS[node.key]
+    wanted = key.unit
     if found is not None and found[1] != wanted:
         has = f"in {found[1]}" if found[1] else "without a unit"
         report.append(
@@ -75,6 +57,10 @@ def _value(node: s.MachineValueDecl, report: list[Diagnostic]) -> MachineValue |
                 f"`{node.key}` is {f'in {wanted}' if wanted else 'a plain number'}, not {has}",
             )
         )
+    elif found is not None and not key.low <= found[0] <= key.high:
+        span = node.value.span
+        help_ = f"{key.about}: from {key.low:g} to {key.high:g} {wanted}".rstrip()
+        report.append(faults.machine(span, f"`{span.text}` is no plausible `{node.key}`", help_))
     if tensor and not node.dense:
         report.append(
             faults.machine(

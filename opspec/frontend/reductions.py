@@ -60,7 +60,7 @@ def reduction(expr: s.Call, draft: Draft, env: Env) -> Value:
 
 
 def scan(expr: s.Call, draft: Draft, env: Env) -> Value:
-    """``scan_sum[t](body)``, or ``scan_sum[-t](body)`` from the end."""
+    """``scan_sum[t](body)``, or ``scan_sum[-t](body)`` from the end; ``scan_sum[t](body, decay)`` forgets."""
     scope, name = draft.scope, expr.name.text
     if expr.binders is None or len(expr.binders) != 1 or expr.conditions:
         scope.fail(names.arity(expr.span, f"`{name}`", "1 index in `[ ]`", len(expr.binders or ())))
@@ -82,11 +82,25 @@ def scan(expr: s.Call, draft: Draft, env: Env) -> Value:
                 f"a scan gives a value at each point: put `{binder.name}` on the left-hand side",
             )
         )
-    if len(expr.arguments) != 1:
-        scope.fail(names.arity(expr.span, f"`{name}`", "1 argument", len(expr.arguments)))
     monoid = SCANS[name]
+    most = 2 if monoid == "sum" else 1
+    if not 1 <= len(expr.arguments) <= most:
+        wanted = "1 or 2 arguments" if most == 2 else "1 argument"
+        scope.fail(names.arity(expr.span, f"`{name}`", wanted, len(expr.arguments)))
     body = _body(lower(expr.arguments[0], draft, env), monoid, expr, draft)
-    value = Scan(monoid=monoid, index=var.name, reverse=reverse, body=body, dtype=body.dtype, span=expr.span)
+    decay: Value | None = None
+    if len(expr.arguments) == 2:
+        body = t.to_float(body, scope, expr.arguments[0].span)
+        decay = t.to_float(lower(expr.arguments[1], draft, env), scope, expr.arguments[1].span)
+    value = Scan(
+        monoid=monoid,
+        index=var.name,
+        reverse=reverse,
+        body=body,
+        decay=decay,
+        dtype=body.dtype,
+        span=expr.span,
+    )
     return value if draft.at_root(expr) else draft.temp(draft.label(expr, name), value, expr.span)
 
 

@@ -203,6 +203,10 @@ def _scan(scan: Scan, constraints: tuple[Int, ...], draft: Draft) -> None:
         if scan.index in c.free_indices():
             found = interval(scan.index, [c])
             side = None if found is None else found[1] if scan.reverse else found[0]
+            if side is not None:
+                # to end where the axis ends cuts nothing off
+                axes = [a.upper - 1 for a in draft.variables[scan.index].axes]
+                side = [b for b in side if b not in axes and (axes or not scan.reverse or b.free_indices())]
             if side is None or side:
                 assert scan.span is not None
                 draft.scope.fail(

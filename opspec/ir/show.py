@@ -113,8 +113,9 @@ def show_value(value: Value) -> str:
             text += f" using {value.using} " if value.using else ""
             text += f"({show_value(body)})"
             return text if value.empty is None else f"{text} else {show_value(value.empty)}"
-        case Scan(monoid=monoid, index=index, reverse=reverse, body=body):
-            return f"scan_{monoid}[{'-' if reverse else ''}{index}]({show_value(body)})"
+        case Scan(monoid=monoid, index=index, reverse=reverse, body=body, decay=decay):
+            rest = "" if decay is None else f", {show_value(decay)}"
+            return f"scan_{monoid}[{'-' if reverse else ''}{index}]({show_value(body)}{rest})"
         case _:
             assert_never(value)
 

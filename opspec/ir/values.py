@@ -163,12 +163,16 @@ class Reduce:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scan:
-    """Running reduction of ``body`` along one index of the statement (inclusive)."""
+    """Running reduction of ``body`` along one index of the statement (inclusive).
+
+    ``decay``: of a sum, what was combined before is multiplied by it: ``s[t] = decay[t] s[t-1] + body[t]``.
+    """
 
     monoid: Monoid
     index: str
     reverse: bool = False
     body: Value
+    decay: Value | None = None
     dtype: DType
     span: Span | None = field(default=None, compare=False, repr=False)
 
@@ -191,8 +195,8 @@ def operands(value: Value) -> tuple[Value, ...]:
             return (condition, a, b)
         case Reduce(body=body, empty=empty):
             return (body,) if empty is None else (body, empty)
-        case Scan(body=body):
-            return (body,)
+        case Scan(body=body, decay=decay):
+            return (body,) if decay is None else (body, decay)
         case _:
             assert_never(value)
 

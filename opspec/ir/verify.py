@@ -254,8 +254,10 @@ def _type_problem(v: Value) -> str:
             fine = body.dtype is v.dtype is BOOL
         case Reduce(body=body, empty=empty):
             fine = body.dtype is v.dtype and v.dtype is not BOOL and (empty is None or empty.dtype is v.dtype)
-        case Scan(body=body):
-            fine = body.dtype is v.dtype
+        case Scan(monoid=monoid, body=body, decay=decay):
+            fine = body.dtype is v.dtype and (
+                decay is None or (monoid == "sum" and body.dtype is decay.dtype is F32)
+            )
         case Read(otherwise=otherwise):
             fine = otherwise is None or otherwise.dtype is v.dtype
         case Extent():

@@ -27,6 +27,7 @@ from opspec.reference.bounded import Bounded, known
 from opspec.reference.boxes import Axis, Box, Field, enclose
 from opspec.reference.casts import stored, written
 from opspec.reference.combine import scan
+from opspec.reference.decay import decayed
 from opspec.reference.extents import extent, over
 from opspec.reference.precise import precise_names
 from opspec.reference.reductions import EmptyDomain, Reductions
@@ -225,6 +226,9 @@ class _Evaluation(Reductions):
             case Scan() as value:
                 body = self.value(value.body, box.indices(), strict)
                 axis = define.indices.index(value.index)
+                if value.decay is not None:
+                    factor = self.value(value.decay, box.indices(), strict)
+                    return decayed(body, factor, box.mask, box.shape, axis, reverse=value.reverse)
                 return scan(value.monoid, body, box.mask, box.shape, axis, reverse=value.reverse)
             case value:
                 return self.value(value, box.indices(), strict)

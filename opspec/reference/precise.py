@@ -54,8 +54,10 @@ def precise_names(op: Op) -> frozenset[str]:
                 visit(body, strict or value.monoid in ("argmax", "argmin"))
                 if empty is not None:
                     visit(empty, strict)
-            case Scan(body=body):
+            case Scan(body=body, decay=decay):
                 visit(body, strict)
+                if decay is not None:
+                    visit(decay, strict)
             case _:
                 assert_never(value)
 

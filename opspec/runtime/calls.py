@@ -204,6 +204,8 @@ class Replay:
         if out is None:
             out = tuple([made.make(device) for made in self.results])
             pointers += [t.data_ptr() for t in out]
+        if not self.launches:
+            return out
         spaces: list[torch.Tensor] = []
         if self.workspaces:
             spaces = [made.make(device) for made in self.workspaces]

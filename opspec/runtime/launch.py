@@ -249,22 +249,27 @@ def pick_chain(
     """
     best = None
     for block, chunk, warps, stages in EDGED if edged else CHAINS:
+        choice = (block, chunk, warps, stages)
         if width == 4:
-            chunk, stages = max(chunk // 2, 16), 2
-        if width == 1 and block == 16 and chunk == 128:
-            warps, stages = 8, 3
-        if block > power_of_2(rows, 16):
+            choice = (block, max(chunk // 2, 16), warps, 2)
+        elif width == 1 and block == 16 and chunk == 128:
+            choice = (block, chunk, 8, 3)  # bytes are widened by every thread
+        if block > power_of_2(rows, 16) or not _holds(choice, accumulated, kept, loaded, width, shared):
             continue
-        registers = block * (accumulated + chunk) / (32 * warps)
-        memory = width * (block * kept + stages * chunk * loaded)
-        if registers > CHAIN_REGISTERS or memory > shared:
-            continue
-        best = best or (block, chunk, warps, stages)
+        best = best or choice
         if triton.cdiv(rows, block) * others >= 132:
-            return block, chunk, warps, stages
+            return choice
         if block < best[0]:
-            best = (block, chunk, warps, stages)
+            best = choice
     return best or CHAINS[-1]
+
+
+def _holds(
+    choice: tuple[int, int, int, int], accumulated: int, kept: int, loaded: int, width: int, shared: int
+) -> bool:
+    block, chunk, warps, stages = choice
+    registers = block * (accumulated + chunk) / (32 * warps)
+    return registers <= CHAIN_REGISTERS and width * (block * kept + stages * chunk * loaded) <= shared
 
 
 def moment(lengths: torch.Tensor, power: int) -> int:

@@ -9,7 +9,7 @@ from opspec.ir.dtypes import BOOL, F32, I64, DType
 from opspec.ir.facts import facts_of
 from opspec.ir.integers import Int, index
 from opspec.ir.values import Compare, Extent, Literal, Read, Value, map_values
-from opspec.schedule.exact import holds, number
+from opspec.schedule.exact import holds, identity, number
 from opspec.schedule.graph import Fold, Graph, Load, Node, Store, storage_of
 from opspec.schedule.laws import Law, find_law
 from opspec.schedule.names import Names
@@ -21,9 +21,9 @@ INFINITY = {"max": float("-inf"), "min": float("inf")}
 
 def is_identity(node: Fold) -> bool:
     """Whether the value declared for an empty domain is what the fold gives there anyhow."""
-    if node.empty is None or node.dtype is not F32 or node.monoid not in INFINITY:
+    if node.empty is None or node.monoid not in INFINITY:
         return False
-    return number(node.empty) == INFINITY[node.monoid]
+    return number(node.empty) == identity(node.monoid, node.dtype)
 
 
 class Access:
@@ -41,6 +41,8 @@ class Access:
         self.lane_states: dict[str, tuple[Var, Var]] = {}
         self.seen: dict[str, Var] = {}
         self.lanes: dict[str, tuple[str, ...]] = {}
+        self.located: set[str] = set()
+        self.running_prefix: dict[str, Var] = {}
         self.laws: dict[str, Law] = {}
         self.running: dict[str, dict[str, str]] = {}
         self.pending: list[Let] = []

@@ -19,6 +19,7 @@ from opspec.ir.integers import Datum, Int, index
 from opspec.ir.program import Boundary, Define, Kernel, Op, Tensor
 from opspec.ir.values import Range, Read, Reduce, Scan, Value, integers, map_integers, map_values, walk
 from opspec.schedule.refuse import unfusable
+from opspec.schedule.scans import split_exclusive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +36,7 @@ class Block:
 
     ``tensors``: everything it may load or store, workspace of crossing values included.
     ``body``: statements in order, over axis names; local reads are bare.
-    ``stored``: statement → the tensor that receives it.
+    ``stored``: statement → the tensor that receives it. ``exclusive``: scans that leave their own point out.
     """
 
     op: Op
@@ -45,6 +46,7 @@ class Block:
     body: tuple[Define, ...]
     tensors: tuple[Tensor, ...]
     schedule: tuple[tuple[str, str], ...] = ()
+    exclusive: frozenset[str] = frozenset()
 
     def axis(self, name: str) -> Axis:
         """The axis of that name."""
@@ -60,7 +62,7 @@ Slot = tuple[str, str]  # (statement, index)
 
 def build_block(op: Op, boundary: Boundary, kernel: Kernel) -> Block:
     """Join the indices of ``kernel`` into axes and resolve what crosses its edge."""
-    body = tuple(_normal_ranges(d) for d in kernel.body)
+    body, exclusive = split_exclusive(tuple(_normal_ranges(d) for d in kernel.body))
     local = {d.name: d for d in body}
     groups = _Groups(body)
     for define in body:
@@ -97,6 +99,7 @@ def build_block(op: Op, boundary: Boundary, kernel: Kernel) -> Block:
         body=renamed,
         tensors=(*op.tensors, *crossing),
         schedule=kernel.schedule,
+        exclusive=exclusive,
     )
 
 

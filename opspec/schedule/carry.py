@@ -5,11 +5,11 @@ from __future__ import annotations
 from opspec.ir.dtypes import BOOL, F32, I64
 from opspec.ir.integers import ZERO
 from opspec.ir.values import Binary, BinaryOp, Compare, Extent, Literal, Read, Select, Value, map_values
-from opspec.schedule.access import INFINITY, Access, is_identity
+from opspec.schedule.access import INFINITY, is_identity
 from opspec.schedule.domain import nonempty
 from opspec.schedule.graph import Fold, Load
 from opspec.schedule.laws import NEW, OLD, Law
-from opspec.schedule.refuse import unfusable
+from opspec.schedule.prefixes import Prefixes
 from opspec.schedule.roles import Product
 from opspec.schedule.tile import (
     Begin,
@@ -32,7 +32,7 @@ def _put(factor: Value, old: Value, new: Value) -> Value:
     return map_values(factor, lambda v: _put(v, old, new))
 
 
-class Carry(Access):
+class Carry(Prefixes):
     """Statements that begin, move on and finish a fold."""
 
     def _begin(self, node: Fold, states: set[str]) -> list[Statement]:
@@ -92,17 +92,26 @@ class Carry(Access):
         value, masks = self._value(node.body), self._fold_masks(node, law)
         axes = self._ordered(node.axes | set(node.over))
         over = tuple(d for d in axes if d not in var.axes)
-        state = any(known.state == node.name for known in self.laws.values())
+        lawful = any(known.state == node.name for known in self.laws.values())
+        state = lawful or node.name in self.located
         if not over and not state:
             out.append(Combine(var=var, monoid=node.monoid, value=value, masks=masks))
             return out
         part = self._declare(self.names.fresh(f"{var.name}_chunk"), var.axes, node.dtype)
         out.append(Collapse(var=part, monoid=node.monoid, value=value, axes=axes, over=over, masks=masks))
-        if state:
+        if lawful:
             out += self._note_points(node, axes, over)
             out += self._advance(node, var, part)
+        elif state:
+            # its place is moved on before it is
+            op: BinaryOp = "max" if node.monoid == "max" else "min"
+            moved = Binary(op=op, a=self._read(var), b=self._read(part), dtype=node.dtype)
+            self.running[node.name] = {"old": var.name}
+            self.pending.append(Let(var=var, value=moved))
         else:
             out.append(Combine(var=var, monoid=node.monoid, value=self._read(part)))
+        if state:
+            self.running[node.name]["part"] = part.name
         return out
 
     def _advance(self, node: Fold, var: Var, part: Var) -> list[Statement]:
@@ -208,19 +217,6 @@ class Carry(Access):
             Let(var=safe, value=Select(condition=at_identity, a=zero, b=self._read(final), dtype=F32)),
             Let(var=var, value=moved),
         ]
-
-    def _empty(self, node: Fold, var: Var) -> list[Statement]:
-        assert node.empty is not None
-        test = nonempty(node.over, self.extent, node.constraints)
-        if test is None:
-            raise unfusable(
-                f"whether `{node.define.origin}` reduces over nothing can't be told from its indices",
-                node.define.span,
-            )
-        value = Select(
-            condition=self._value(test), a=self._read(var), b=self._value(node.empty), dtype=node.dtype
-        )
-        return [Let(var=var, value=value)]
 
     def _fold(self, node: Fold) -> list[Statement]:
         product = self.roles.products.get(node.name)

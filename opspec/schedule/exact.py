@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from opspec.ir.dtypes import DType, Storage, choices
-from opspec.ir.values import Literal, Unary, Value
+from opspec.ir.values import Literal, Monoid, Unary, Value
 
 # least normal and greatest exponent of the float types, and whether they have infinities
 _RANGES = {
@@ -23,6 +23,14 @@ def number(value: Value) -> float | int | bool | None:
             inner = number(x)
             return None if inner is None else -inner
     return None
+
+
+def identity(monoid: Monoid, dtype: DType) -> float | int:
+    """What a max or min over nothing is, in a compute type."""
+    if dtype.kind == "float":
+        return -math.inf if monoid == "max" else math.inf
+    half = 1 << (dtype.bits - 1)
+    return -half if monoid == "max" else half - 1
 
 
 def holds(dtype: Storage, value: float | bool) -> bool:

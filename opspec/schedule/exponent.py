@@ -20,14 +20,14 @@ from opspec.schedule.names import Names
 from opspec.schedule.tile import (
     Collapse,
     Combine,
-    Fetch,
     Let,
     Loop,
     Multiply,
     Statement,
     TileProgram,
     Var,
-    Write,
+    statements,
+    values_of,
 )
 
 LOG2_E = Literal(value=1.4426950408889634, dtype=F32)
@@ -74,24 +74,31 @@ def _fold(body: list[Statement], let: Let, names: Names, made: dict[str, Var]) -
         made[state] = Var(name=names.fresh(f"{state}_log2"), axes=shift.var.axes, dtype=F32)
     scaled = made[state]
     read = Read(name=scaled.name, indices=tuple(index(a) for a in scaled.axes), dtype=F32)
+    known = any(isinstance(x, Let) and x.var == scaled for x in body)
     out: list[Statement] = []
     for s in body:
         if isinstance(s, Let) and s.var.name == let.var.name:
-            value = Unary(op="exp2", x=_sub(_mul(term, coefficient), read), dtype=F32)
-            out.append(replace(s, value=value))
-            continue
-        match s:
-            case Let(value=Unary(op="exp", x=Binary(op="sub", a=Read() as old, b=Read(name=name)))) if (
-                name == state and set(s.var.axes) == set(shift.var.axes)
-            ):
-                s = replace(s, value=Unary(op="exp2", x=_sub(_mul(old, LOG2_E), read), dtype=F32))
-            case _:
-                pass
-        out.append(s)
-        known = any(isinstance(x, Let) and x.var == scaled for x in body)
+            out.append(replace(s, value=_exp2(_sub(_mul(term, coefficient), read))))
+        elif isinstance(s, Let) and (old := _rescale(s, shift)) is not None:
+            out.append(replace(s, value=_exp2(_sub(_mul(old, LOG2_E), read))))
+        else:
+            out.append(s)
         if isinstance(s, Let) and s.var == shift.var and not known:
             out.append(Let(var=scaled, value=_mul(_read(shift.var), LOG2_E)))
     return _without_unused(out)
+
+
+def _rescale(s: Let, shift: Let) -> Value | None:
+    """The old state in a factor ``exp(old - new)`` between two states."""
+    match s.value:
+        case Unary(op="exp", x=Binary(op="sub", a=Read() as old, b=Read(name=name))):
+            same = name == shift.var.name and set(s.var.axes) == set(shift.var.axes)
+            return old if same else None
+    return None
+
+
+def _exp2(x: Value) -> Value:
+    return Unary(op="exp2", x=x, dtype=F32)
 
 
 def _raise_maximum(body: list[Statement], source: Let, factor: Value, inner: Value) -> list[Statement]:
@@ -120,7 +127,9 @@ def _scaled(value: Value) -> tuple[Value | None, Value]:
     """A factor that a launch has once, and what it multiplies."""
     if isinstance(value, Binary) and value.op == "mul":
         for factor, inner in ((value.b, value.a), (value.a, value.b)):
-            if not any(isinstance(v, Read) or any(i.free_indices() for i in integers(v)) for v in walk(factor)):
+            if not any(
+                isinstance(v, Read) or any(i.free_indices() for i in integers(v)) for v in walk(factor)
+            ):
                 return factor, inner
     return None, value
 
@@ -129,7 +138,7 @@ def _positive(value: Value) -> bool:
     """Whether a factor is known to be above 0 wherever the loop runs at all."""
     match value:
         case Literal(value=number):
-            return isinstance(number, int | float) and number > 0
+            return number > 0
         case Extent(value=v):
             return all(c > 0 for _, c in v.terms) and bool(v.terms)
         case Unary(op="reciprocal" | "sqrt" | "rsqrt", x=x):
@@ -160,36 +169,12 @@ def _let_of(body: Iterable[Statement], name: str) -> Let | None:
 
 def _without_unused(body: list[Statement]) -> list[Statement]:
     used = _reads(body)
-    return [
-        s
-        for s in body
-        if not (isinstance(s, Let) and s.var.name not in used and len(s.var.axes) > 1)
-    ]
+    return [s for s in body if not (isinstance(s, Let) and s.var.name not in used and len(s.var.axes) > 1)]
 
 
 def _reads(body: Iterable[Statement]) -> set[str]:
-    return {v.name for s in body for value in _values(s) for v in walk(value) if isinstance(v, Read)}
-
-
-def _values(s: Statement) -> Iterator[Value]:
-    match s:
-        case Fetch(masks=masks, other=other):
-            yield from masks
-            if other is not None:
-                yield other
-        case Let(value=value):
-            yield value
-        case Collapse(value=value, masks=masks) | Combine(value=value, masks=masks) | Write(value=value, masks=masks):
-            yield value
-            yield from masks
-        case Multiply(a=a, b=b):
-            yield from (a.value, b.value, *a.masks, *b.masks)
-        case Loop(body=body, start=start, stop=stop):
-            yield from (start, stop)
-            for x in body:
-                yield from _values(x)
-        case _:
-            return
+    every = statements(tuple(body))
+    return {v.name for s in every for value in values_of(s) for v in walk(value) if isinstance(v, Read)}
 
 
 def _outside(body: tuple[Statement, ...], loop: Loop) -> Iterator[Statement]:

@@ -1,8 +1,8 @@
-"""A block as a flat list of nodes: loads, points, folds and stores.
+"""A block as a flat list of nodes: loads, points, folds, prefixes and stores.
 
 Every tensor element is loaded by a ``Load`` node, once per distinct access; every
-statement becomes a ``Point`` (pointwise) or a ``Fold`` (reduction) over other nodes;
-every element that leaves the block leaves through a ``Store``. In node values a
+statement becomes a ``Point`` (pointwise), a ``Fold`` (reduction) or a ``Prefix`` (scan)
+over other nodes; every element that leaves the block leaves through a ``Store``. In node values a
 ``Read`` names a node, and integers read from tensors (``label[m]``) are looked up in
 ``Graph.data``. What a node depends on is then a matter of names.
 """
@@ -66,7 +66,10 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fold:
-    """``body`` combined over the axes ``over`` where all ``constraints`` are ``>= 0``."""
+    """``body`` combined over the axes ``over`` where all ``constraints`` are ``>= 0``.
+
+    ``extreme``: of an arg-reduction, the fold of the same body that says which value it looks for.
+    """
 
     name: str
     monoid: Monoid
@@ -75,6 +78,28 @@ class Fold:
     constraints: tuple[Int, ...] = ()
     using: str | None = None
     empty: Value | None = None
+    extreme: Value | None = None
+    dtype: DType
+    axes: Axes
+    define: Define
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prefix:
+    """``body`` combined along ``along`` up to each point, where all ``constraints`` are ``>= 0``.
+
+    ``reverse``: from the last point on. ``exclusive``: without the point itself. ``decay``: what is
+    combined so far is multiplied by it before the point is added. ``axes`` contains ``along``.
+    """
+
+    name: str
+    monoid: Monoid
+    along: str
+    reverse: bool = False
+    exclusive: bool = False
+    body: Value
+    decay: Value | None = None
+    constraints: tuple[Int, ...] = ()
     dtype: DType
     axes: Axes
     define: Define
@@ -93,7 +118,7 @@ class Store:
     define: Define
 
 
-Node = Load | Point | Fold | Store
+Node = Load | Point | Fold | Prefix | Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,10 +179,16 @@ def node_values(node: Node) -> Iterator[Value]:
                 yield otherwise
         case Point(value=value) | Store(value=value):
             yield value
-        case Fold(body=body, empty=empty):
+        case Fold(body=body, empty=empty, extreme=extreme):
             yield body
             if empty is not None:
                 yield empty
+            if extreme is not None:
+                yield extreme
+        case Prefix(body=body, decay=decay):
+            yield body
+            if decay is not None:
+                yield decay
 
 
 def node_integers(node: Node) -> Iterator[Int]:
@@ -166,7 +197,7 @@ def node_integers(node: Node) -> Iterator[Int]:
         case Load(at=at, constraints=constraints) | Store(at=at, constraints=constraints):
             yield from at
             yield from constraints
-        case Fold(constraints=constraints):
+        case Fold(constraints=constraints) | Prefix(constraints=constraints):
             yield from constraints
         case Point():
             return
@@ -232,15 +263,14 @@ class _Builder:
     def _add(self, define: Define) -> None:
         value = define.value
         if isinstance(value, Scan):
-            raise unsupported(f"`{define.origin}` is a scan, and scans have no emitter yet", value.span)
+            self._prefix(define, value)
+            return
         if not isinstance(value, Reduce):
             converted = self._convert(value, (), define.constraints)
             self.nodes[define.name] = Point(
                 name=define.name, value=converted, axes=self._axes(converted), define=define
             )
             return
-        if value.monoid in ("argmax", "argmin"):
-            raise unsupported(f"`{value.monoid}` in `{define.origin}` has no emitter yet", value.span)
         constraints = (*define.constraints, *(c for c in value.constraints if c not in define.constraints))
         body = self._convert(value.body, (), constraints)
         empty = None if value.empty is None else self._convert(value.empty, (), define.constraints)
@@ -263,11 +293,34 @@ class _Builder:
             define=define,
         )
 
+    def _prefix(self, define: Define, value: Scan) -> None:
+        body = self._convert(value.body, (), define.constraints)
+        decay = None if value.decay is None else self._convert(value.decay, (), define.constraints)
+        used = self._axes(body) | {value.index}
+        used |= frozenset() if decay is None else self._axes(decay)
+        kept = tuple(c for c in define.constraints if value.index in c.free_indices())
+        for c in kept:
+            self._data_of(c, (), ())
+            used |= c.free_indices()
+        self.nodes[define.name] = Prefix(
+            name=define.name,
+            monoid=value.monoid,
+            along=value.index,
+            reverse=value.reverse,
+            exclusive=define.name in self.block.exclusive,
+            body=body,
+            decay=decay,
+            constraints=kept,
+            dtype=value.dtype,
+            axes=frozenset(used),
+            define=define,
+        )
+
     def _store(self, define: Define, tensor: str, at: tuple[Int, ...]) -> None:
         for i in (*at, *define.constraints):
             self._data_of(i, (), ())
         node = self.nodes[define.name]
-        dtype = node.dtype if isinstance(node, Fold) else node.value.dtype  # type: ignore[union-attr]
+        dtype = node.dtype if isinstance(node, Fold | Prefix) else node.value.dtype  # type: ignore[union-attr]
         self.nodes[f"{define.name}.store"] = Store(
             name=f"{define.name}.store",
             tensor=tensor,

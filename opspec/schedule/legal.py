@@ -6,23 +6,26 @@ block dimensions of a statement are those of its plan; a fold leaves the dimensi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import assert_never
 
-from opspec.ir.values import Read, Reduce, Scan, Value, walk
+from opspec.ir.values import Read, Reduce, walk
+from opspec.ir.values import Scan as ScanValue
 from opspec.schedule.tile import (
     Begin,
     Collapse,
     Combine,
     Fetch,
     Let,
+    Locate,
     Loop,
     Multiply,
     Remark,
+    Scan,
     Statement,
     TileProgram,
     Var,
     Write,
+    values_of,
 )
 
 
@@ -39,11 +42,11 @@ def check_tile(program: TileProgram) -> TileProgram:
 
 def _block(body: tuple[Statement, ...], known: set[str], declared: dict[str, Var], dims: set[str]) -> None:
     for s in body:
-        for value in _values(s):
+        for value in values_of(s):
             for part in walk(value):
                 if isinstance(part, Read) and part.name not in known:
                     raise IllegalTile(f"`{part.name}` is read before it is assigned")
-                if isinstance(part, Reduce | Scan):
+                if isinstance(part, Reduce | ScanValue):
                     raise IllegalTile("a reduction inside a block value")
         match s:
             case Loop(body=inner):
@@ -52,7 +55,13 @@ def _block(body: tuple[Statement, ...], known: set[str], declared: dict[str, Var
                 pass
             case Combine(var=var) | Multiply(var=var, accumulate=True) if var.name not in known:
                 raise IllegalTile(f"`{var.name}` is accumulated before it begins")
-            case Collapse(var=var, axes=axes, over=over):
+            case Scan(carry=Var(name=carry)) if carry not in known:
+                raise IllegalTile(f"`{carry}` is carried before it begins")
+            case Scan(var=var, axes=axes, along=along):
+                if var.axes != axes or (along is not None and along not in axes):
+                    raise IllegalTile(f"`{var.name}` has dimensions {var.axes}, not {axes}")
+                known.add(_assigned(var, declared, dims))
+            case Collapse(var=var, axes=axes, over=over) | Locate(var=var, axes=axes, over=over):
                 if tuple(a for a in axes if a not in over) != var.axes:
                     raise IllegalTile(
                         f"`{var.name}` has dimensions {var.axes}, not those of {axes} without {over}"
@@ -70,31 +79,3 @@ def _assigned(var: Var, declared: dict[str, Var], dims: set[str]) -> str:
     if not set(var.axes) <= dims:
         raise IllegalTile(f"`{var.name}` has a dimension that no axis of the program gives")
     return var.name
-
-
-def _values(s: Statement) -> Iterator[Value]:
-    match s:
-        case Fetch(masks=masks, other=other):
-            yield from masks
-            if other is not None:
-                yield other
-        case Let(value=value):
-            yield value
-        case (
-            Collapse(value=value, masks=masks)
-            | Combine(value=value, masks=masks)
-            | Write(value=value, masks=masks)
-        ):
-            yield value
-            yield from masks
-        case Multiply(a=a, b=b):
-            for operand in (a, b):
-                yield operand.value
-                yield from operand.masks
-        case Loop(start=start, stop=stop):
-            yield start
-            yield stop
-        case Begin() | Remark():
-            return
-        case _:
-            assert_never(s)

@@ -19,9 +19,9 @@ from dataclasses import replace
 from opspec.ir.bounds import equal
 from opspec.ir.facts import facts_of
 from opspec.ir.integers import Atom, Dim, FloorDiv, Index, Int, Mod, index
-from opspec.ir.values import Value, map_integers
+from opspec.ir.values import Read, Value, integers, map_integers, walk
 from opspec.schedule.block import Axis
-from opspec.schedule.graph import Fold, Graph, Load, Node, Point, Store, node_integers, node_values
+from opspec.schedule.graph import Fold, Graph, Load, Node, Point, Prefix, Store, node_integers, node_values
 from opspec.schedule.rewrites import Applied
 from opspec.schedule.roles import Sides, axis_order, find_products, grid_axes, product_sides
 
@@ -33,7 +33,7 @@ def lend_rows(graph: Graph) -> tuple[Graph, tuple[Applied, ...]]:
     order = axis_order(graph)
     grid = grid_axes(graph, order)
     inner = tuple(a for a in order if a not in grid)
-    if find_products(graph, grid, inner):
+    if any(isinstance(n, Prefix) for n in graph.nodes) or find_products(graph, grid, inner):
         return graph, ()
     wanting = _chained(graph, grid)
     if not wanting:
@@ -48,12 +48,14 @@ def _chained(graph: Graph, grid: tuple[str, ...]) -> list[tuple[Fold, Sides]]:
     """Folds that would be products if a vector had rows, if one of them uses another."""
     found: list[tuple[Fold, Sides]] = []
     for node in graph.nodes:
-        sides = product_sides(graph, node) if isinstance(node, Fold) else None
+        if not isinstance(node, Fold):
+            continue
+        sides = product_sides(graph, node)
         if sides is None or sides.cast is None:
             continue
-        left, right = (graph.axes_of(v) - set(node.over) for v in (sides.a, sides.b))  # type: ignore[union-attr]
+        left, right = (graph.axes_of(v) - set(node.over) for v in (sides.a, sides.b))
         if (not left - right - set(grid)) != (not right - left - set(grid)):
-            found.append((node, sides))  # type: ignore[arg-type]
+            found.append((node, sides))
     names = {fold.name for fold, _ in found}
     return found if any(names & _reached(graph, fold) for fold, _ in found) else []
 
@@ -84,8 +86,9 @@ def _pad(graph: Graph, wanting: list[tuple[Fold, Sides]]) -> tuple[Graph, tuple[
     for node in graph.nodes:
         if node.name in given or set(graph.deps(node)) & given:
             given.add(node.name)
-            node = replace(node, axes=node.axes | {name})
-        nodes.append(node)
+            nodes.append(replace(node, axes=node.axes | {name}))
+        else:
+            nodes.append(node)
     block = replace(graph.block, axes=(*graph.block.axes, Axis(name=name, extent=ONE)))
     text = f"{source.split('.load')[0]} is one row of a block product's tile"
     applied = Applied(rule="pad", statement=fold.define.origin, text=text)
@@ -94,8 +97,6 @@ def _pad(graph: Graph, wanting: list[tuple[Fold, Sides]]) -> tuple[Graph, tuple[
 
 def _first_load(graph: Graph, value: Value, over: set[str]) -> str | None:
     """A load that a value depends on and that carries a summed index."""
-    from opspec.ir.values import Read, walk
-
     stack = [v.name for v in walk(value) if isinstance(v, Read)]
     seen: set[str] = set()
     while stack:
@@ -138,8 +139,6 @@ def _plain(graph: Graph, axis: str) -> bool:
 
 
 def _integers(value: Value) -> list[Int]:
-    from opspec.ir.values import Read, integers, walk
-
     return [i for part in walk(value) if not isinstance(part, Read) for i in integers(part)]
 
 
@@ -201,7 +200,7 @@ def _split(graph: Graph, axis: str, size: Int, whole: Int) -> tuple[Graph, tuple
                     frozenset({axis}) & _used(node.constraints), constraints
                 )
                 new = replace(node, constraints=constraints, axes=own - set(node.over))
-            case Point():
+            case Point() | Prefix():
                 new = replace(node, axes=_inherited(graph, node, axis, axes, current))
         axes[new.name] = new.axes
         nodes.append(new)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-DULL = {"sum", "max", "min", "prod", "any", "all", "arg", "x", "store"}
+DULL = {"before", "sum", "max", "min", "prod", "any", "all", "arg", "x", "store"}
 
 
 @dataclass

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from opspec.ir.program import Define
-from opspec.schedule.graph import Fold, Graph, Load, Point, Store
+from opspec.schedule.graph import Fold, Graph, Load, Point, Prefix, Store
 from opspec.schedule.names import Names
 from opspec.schedule.roles import Roles
-from opspec.schedule.sweeps import Levels, Sweeps
+from opspec.schedule.sweeps import Levels, Sweep, Sweeps
 from opspec.schedule.tile import AxisPlan, Let, Loop, Remark, Role, Statement, TileProgram
 
 
@@ -69,10 +69,11 @@ class Placer(Sweeps):
         wanted = set(targets)
         roots = [n for n in inside if n in wanted or self._is_root(n, axis)]
         roots = [n for n in roots if isinstance(self.nodes[n], Fold | Store)]
-        sweeps = 1 + max(levels.level[n] for n in roots)
+        last = max(levels.level[n] for n in roots)
+        groups = self._groups(roots, axis, levels, have)
         done = set(have)
         out: list[Statement] = []
-        for k in range(sweeps + 1):
+        for k in range(last + 2):
             outside = [n for n in closure if n not in levels.inside and levels.level[n] == k]
             # what still has an inner stream free is computed inside that stream, wherever it is needed
             outside = [
@@ -81,39 +82,55 @@ class Placer(Sweeps):
             if outside:
                 out += self.region(outside, rest, frozenset(done))
                 done |= set(outside)
-            here = [n for n in roots if levels.level[n] == k]
-            if here:
-                out += self._sweep(here, axis, rest, frozenset(done), levels, (k + 1, sweeps))
-                done |= {n for n in here if isinstance(self.nodes[n], Fold)}
+            now = frozenset(done)
+            for number, (level, reverse, here) in enumerate(groups, start=1):
+                if level == k:
+                    sweep = Sweep(axis=axis, rest=rest, number=number, count=len(groups), reverse=reverse)
+                    out += self._sweep(here, sweep, now, levels)
+                    done |= {n for n in here if isinstance(self.nodes[n], Fold)}
         return out
 
-    def _sweep(
-        self,
-        roots: list[str],
-        axis: str,
-        rest: tuple[str, ...],
-        have: frozenset[str],
-        levels: Levels,
-        count: tuple[int, int],
-    ) -> list[Statement]:
+    def _sweep(self, roots: list[str], sweep: Sweep, have: frozenset[str], levels: Levels) -> list[Statement]:
         out: list[Statement] = []
         opened = []
+        places = {self._beside(n, have) for n in roots}
         for name in roots:
             node = self.nodes[name]
             if isinstance(node, Fold) and name not in self.carried:
                 if name in levels.laws:
                     self.laws[name] = levels.laws[name]
-                out.extend(self._begin(node, {law.state for law in levels.laws.values()}))
+                if self._beside(name, have) is not None:
+                    out.append(self._begin_place(node))
+                else:
+                    out.extend(self._begin(node, {law.state for law in levels.laws.values()}))
+                if name in places:
+                    self.located.add(name)
                 opened.append(name)
+        scans = self._streamed(roots, sweep.axis, have)
+        out += [self._begin_prefix(self.nodes[n]) for n in scans]  # type: ignore[arg-type]
         before, pending = dict(self.env), self.pending
         self.pending = []
-        body = self.region(roots, rest, have)
+        body = self.region(roots, sweep.rest, have)
         body += self.pending
         self.env, self.pending = before, pending
-        start, stop = self._stream_bounds(axis, roots)
-        out.append(Loop(axis=axis, start=start, stop=stop, body=tuple(body), sweep=count[0], sweeps=count[1]))
+        start, stop = self._stream_bounds(sweep.axis, [*roots, *scans])
+        out.append(
+            Loop(
+                axis=sweep.axis,
+                start=start,
+                stop=stop,
+                body=tuple(body),
+                sweep=sweep.number,
+                sweeps=sweep.count,
+                reverse=sweep.reverse,
+            )
+        )
+        for name in scans:
+            del self.running_prefix[name]
         for name in opened:
-            out += self._finish(self.nodes[name])  # type: ignore[arg-type]
+            node = self.nodes[name]
+            assert isinstance(node, Fold)
+            out += self._finish_place(node) if self._beside(name, have) is not None else self._finish(node)
         return out
 
     def _straight(self, names: list[str]) -> list[Statement]:
@@ -126,9 +143,15 @@ class Placer(Sweeps):
                 case Point():
                     out += self._remark(node.define)
                     out.append(self._let(node))
-                case Fold():
+                case Fold(extreme=None):
                     out += self._remark(node.define)
                     out += self._combine(node) if name in self.carried else self._fold(node)
+                case Fold():
+                    out += self._remark(node.define)
+                    out += self._move_place(node) if name in self.carried else self._find_place(node)
+                case Prefix():
+                    out += self._remark(node.define)
+                    out += self._prefix(node)
                 case Store():
                     out += self._remark(node.define)
                     out.append(self._write(node))

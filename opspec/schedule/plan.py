@@ -9,6 +9,7 @@ from opspec.ir.integers import Int
 from opspec.ir.program import Boundary, Kernel, Op
 from opspec.schedule.block import Block, build_block
 from opspec.schedule.exponent import fold_exponentials
+from opspec.schedule.extremes import pair_extremes
 from opspec.schedule.graph import Graph, build_graph
 from opspec.schedule.legal import check_tile
 from opspec.schedule.lend import lend_rows
@@ -18,6 +19,7 @@ from opspec.schedule.place import place
 from opspec.schedule.refuse import unfusable
 from opspec.schedule.rewrites import Applied, invert_divisors, pull_factors, share_equal
 from opspec.schedule.roles import Roles, assign_roles
+from opspec.schedule.select import select_elements
 from opspec.schedule.tile import TileProgram
 
 
@@ -53,6 +55,7 @@ def schedule_kernel(
     ``reserved``: identifiers that block variables must not take.
     Raises ``Failure`` where one launch can't carry the block or a construct has no emitter.
     """
+    kernel, selected = select_elements(kernel)
     block = build_block(op, boundary, kernel)
     graph, shared = share_equal(build_graph(block))
     if not graph.nodes:
@@ -61,15 +64,15 @@ def schedule_kernel(
             f"kernel `{kernel.name}` writes nothing: {names} is neither a result nor used by another kernel"
         )
         raise unfusable(message, kernel.span, help="drop the block, or use what it computes")
-    graph, pulled = pull_factors(graph)
+    graph, pulled = pull_factors(pair_extremes(graph))
     graph, inverted = invert_divisors(graph)
     graph, lent = lend_rows(graph)
-    rewrites = (*shared, *pulled, *inverted, *lent)
+    rewrites = (*selected, *shared, *pulled, *inverted, *lent)
     variants = []
     for roles in assign_roles(graph, typical):
         label = "streamed" if roles.stream else "resident"
-        names = Names(taken=set(reserved) | {a.name for a in graph.block.axes})
-        program = check_tile(peel(fold_exponentials(place(graph, roles, label, names), names)))
+        fresh = Names(taken=set(reserved) | {a.name for a in graph.block.axes})
+        program = check_tile(peel(fold_exponentials(place(graph, roles, label, fresh), fresh)))
         variants.append(Variant(roles=roles, program=program))
     if not variants:
         raise unfusable(f"no order of loops carries kernel `{kernel.name}` in one launch", kernel.span)

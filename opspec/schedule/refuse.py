@@ -22,7 +22,7 @@ UNSUPPORTED = register(
         title="the emitter can't generate this yet",
         why="The spec is legal and its costs are exact, but no kernel is generated for this construct. "
         "opspec says so rather than emit slow or wrong code in silence.",
-        example="kernel all { i[m] = argmax[n](x[m, n]) }",
+        example="kernel all { q[m, n] = i4.sat(round(x[m, n])) }      # q: i4[M, N]",
         fix="Rewrite the statement with constructs that the emitter supports, or mark the boundary `analysis`.",
     )
 )

@@ -117,7 +117,9 @@ class Held:
     @property
     def axes(self) -> frozenset[str]:
         """Every axis of these shapes."""
-        return frozenset(a for shapes in (self.accumulated, self.kept, self.loaded) for s in shapes for a in s)
+        return frozenset(
+            a for shapes in (self.accumulated, self.kept, self.loaded) for s in shapes for a in s
+        )
 
 
 def held_elements(program: TileProgram, rows: str, streams: frozenset[str]) -> Held:
@@ -125,7 +127,9 @@ def held_elements(program: TileProgram, rows: str, streams: frozenset[str]) -> H
     accumulated: list[tuple[str, ...]] = []
     kept: list[tuple[str, ...]] = []
     loaded: list[tuple[str, ...]] = []
-    inside = {id(s) for loop in statements(program.body) if isinstance(loop, Loop) for s in statements(loop.body)}
+    inside = {
+        id(s) for loop in statements(program.body) if isinstance(loop, Loop) for s in statements(loop.body)
+    }
     for s in statements(program.body):
         if isinstance(s, Multiply) and s.accumulate and rows in s.var.axes:
             accumulated.append(tuple(a for a in s.var.axes if a != rows))

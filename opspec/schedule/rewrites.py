@@ -34,7 +34,7 @@ from opspec.ir.values import (
     walk,
 )
 from opspec.schedule.domain import nonempty
-from opspec.schedule.graph import Fold, Graph, Load, Node, Point, Store, node_values
+from opspec.schedule.graph import Fold, Graph, Load, Node, Point, Prefix, Store, node_values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +66,10 @@ def share_equal(graph: Graph) -> tuple[Graph, tuple[Applied, ...]]:
             case Point(value=value, axes=axes):
                 key = ("point", value, axes)
             case Fold(monoid=monoid, over=over, body=body, constraints=constraints, using=using, empty=empty):
-                body = _spelled_out(body, {n.name: n for n in nodes})
+                body = spelled_out(body, {n.name: n for n in nodes})
                 key = (monoid, frozenset(over), body, frozenset(constraints), using, empty)
+            case Prefix():
+                key = replace(new, name="", define=graph.block.body[0])
         if key is not None and key in seen:
             same[node.name] = seen[key]
             if isinstance(node, Fold):
@@ -83,7 +85,7 @@ def share_equal(graph: Graph) -> tuple[Graph, tuple[Applied, ...]]:
     return replace(graph, nodes=tuple(nodes), data=data), tuple(applied)
 
 
-def _spelled_out(value: Value, nodes: dict[str, Node]) -> Value:
+def spelled_out(value: Value, nodes: dict[str, Node]) -> Value:
     """A value that merely reads a point, as what that point computes."""
     while isinstance(value, Read) and isinstance(node := nodes.get(value.name), Point):
         value = node.value
@@ -97,8 +99,15 @@ def _renamed(node: Node, rename: Callable[[Value], Value]) -> Node:
             return replace(node, guard=tuple(map(rename, guard)), otherwise=other)
         case Point(value=value) | Store(value=value):
             return replace(node, value=rename(value))
-        case Fold(body=body, empty=empty):
-            return replace(node, body=rename(body), empty=None if empty is None else rename(empty))
+        case Fold(body=body, empty=empty, extreme=extreme):
+            return replace(
+                node,
+                body=rename(body),
+                empty=None if empty is None else rename(empty),
+                extreme=None if extreme is None else rename(extreme),
+            )
+        case Prefix(body=body, decay=decay):
+            return replace(node, body=rename(body), decay=None if decay is None else rename(decay))
 
 
 Factor = tuple[Value, bool]  # (value, divides)
@@ -268,20 +277,25 @@ def invert_divisors(graph: Graph) -> tuple[Graph, tuple[Applied, ...]]:
 
     def change(value: Value) -> Value:
         value = map_values(value, change)
-        if isinstance(value, Binary) and value.op == "div" and _of_launch(value.b) and not _of_launch(value.a):
+        if (
+            isinstance(value, Binary)
+            and value.op == "div"
+            and _of_launch(value.b)
+            and not _of_launch(value.a)
+        ):
             inverse = Unary(op="reciprocal", x=value.b, dtype=F32)
             return Binary(op="mul", a=value.a, b=inverse, dtype=F32, span=value.span)
         return value
 
     nodes: list[Node] = []
     for node in graph.nodes:
-        if isinstance(node, Point) and node.name not in exact:
-            changed = change(node.value)
-            if changed != node.value:
-                text = "multiplies by the reciprocal of what a launch has once"
-                applied.append(Applied(rule="invert", statement=node.define.origin, text=text))
-                node = replace(node, value=changed)
-        nodes.append(node)
+        changed = change(node.value) if isinstance(node, Point) and node.name not in exact else None
+        if isinstance(node, Point) and changed is not None and changed != node.value:
+            text = "multiplies by the reciprocal of what a launch has once"
+            applied.append(Applied(rule="invert", statement=node.define.origin, text=text))
+            nodes.append(replace(node, value=changed))
+        else:
+            nodes.append(node)
     return replace(graph, nodes=tuple(nodes)), tuple(applied)
 
 

@@ -1,6 +1,6 @@
 """Roles of the axes: which are programs in parallel, which live in one program, which stream.
 
-An axis may be ``grid`` if every fold and every store of the block has it free: then no
+An axis may be ``grid`` if every fold, scan and store of the block has it free: then no
 program needs what another computes. The others live inside a program, whole (``tile``) or
 in chunks (``stream``). Each way to choose between these two is a *variant*; a launch picks
 the first that fits its shape.
@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from opspec.ir.dtypes import BF16, F32, I8, I32, DType, Storage, choices
 from opspec.ir.integers import Int
 from opspec.ir.values import Binary, Cast, Read, Value
+from opspec.schedule.directions import both_ways, prefixes
 from opspec.schedule.exact import holds, number
-from opspec.schedule.graph import Fold, Graph, Load, Point, Store
+from opspec.schedule.graph import Fold, Graph, Load, Point, Prefix, Store
 
 LARGE = 1 << 30
 WHOLE = 256  # a reduced axis of a block product up to this extent lives in the program whole
@@ -74,7 +75,8 @@ def assign_roles(graph: Graph, typical: Callable[[Int], int | None]) -> tuple[Ro
     products = {p.fold: p for p in products.values() if {p.rows, p.columns, p.k} <= blocked}
     size = {a: typical(graph.block.axis(a).extent) for a in inner}
     must = {p.k for p in products.values() if _streams_always(graph, p, size)} | steps
-    free = sorted((a for a in inner if a not in must), key=lambda a: -(size[a] or LARGE))
+    whole = {a for a in inner if both_ways(graph, a)}
+    free = sorted((a for a in inner if a not in must | whole), key=lambda a: -(size[a] or LARGE))
     variants: list[Roles] = []
     for count in range(len(free) + 1):
         stream = _nest(graph, must | set(free[:count]), order)
@@ -101,12 +103,16 @@ def _compatible(graph: Graph, products: dict[str, Product]) -> dict[str, Product
 def _laned(graph: Graph, stream: tuple[str, ...], products: dict[str, Product]) -> str | None:
     if not stream or products or stream[-1] not in fast_axes(graph):
         return None
+    if prefixes(graph, stream[-1]):  # a scan goes through a chunk in order, which lanes would cut across
+        return None
     return stream[-1]
 
 
 def axis_order(graph: Graph) -> tuple[str, ...]:
     """Axes in the order of the results' axes, then of the inputs'; those that no address uses come first."""
-    addressed = {x for n in graph.nodes if isinstance(n, Load | Store) for i in n.at for x in i.free_indices()}
+    addressed = {
+        x for n in graph.nodes if isinstance(n, Load | Store) for i in n.at for x in i.free_indices()
+    }
     lent = {x for n in graph.nodes if isinstance(n, Store) for x in n.axes}
     seen = dict.fromkeys(a.name for a in graph.block.axes if a.name in lent - addressed)
     stores: list[Load | Store] = [n for n in graph.nodes if isinstance(n, Store)]
@@ -125,9 +131,10 @@ def _used(graph: Graph, axis: str) -> bool:
 
 
 def grid_axes(graph: Graph, order: tuple[str, ...]) -> tuple[str, ...]:
-    """Axes that are free in every fold and every store."""
+    """Axes that are free in every fold, scan and store."""
     bound = {a for n in graph.nodes if isinstance(n, Fold) for a in n.over}
-    roots = [n for n in graph.nodes if isinstance(n, Fold | Store)]
+    bound |= {n.along for n in prefixes(graph)}
+    roots = [n for n in graph.nodes if isinstance(n, Fold | Prefix | Store)]
     return tuple(a for a in order if a not in bound and all(a in n.axes for n in roots))
 
 
@@ -301,12 +308,15 @@ def _streams_always(graph: Graph, product: Product, size: dict[str, int | None])
 
 
 def _nest(graph: Graph, wanted: set[str], order: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Streams, outermost first: a fold's free stream axes lie outside those it reduces. None if they can't."""
+    """Streams, outermost first: a fold's free stream axes lie outside those it reduces, and a scan's other
+    axes outside the one that it goes along. None if they can't."""
     outside: dict[str, set[str]] = {a: set() for a in wanted}
     for node in graph.nodes:
         if isinstance(node, Fold):
             for inner in set(node.over) & wanted:
                 outside[inner] |= node.axes & wanted
+        if isinstance(node, Prefix) and node.along in wanted:
+            outside[node.along] |= (node.axes & wanted) - {node.along}
     placed: list[str] = []
     left = [a for a in order if a in wanted]
     while left:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from opspec.ir.dtypes import I64
 from opspec.ir.integers import ZERO, Int, greatest, least
-from opspec.ir.values import Extent, Value
+from opspec.ir.values import Extent, Read, Value
 from opspec.schedule.carry import Carry
 from opspec.schedule.domain import bounds
-from opspec.schedule.graph import Fold, Store
+from opspec.schedule.graph import Fold, Prefix, Store
 from opspec.schedule.laws import Law, find_law
 
 
@@ -21,6 +21,17 @@ class Levels:
     level: dict[str, int]
     laws: dict[str, Law]
     inside: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """One walk over a stream: its place among all of them, and whether it runs from the end."""
+
+    axis: str
+    rest: tuple[str, ...]
+    number: int
+    count: int
+    reverse: bool
 
 
 class Sweeps(Carry):
@@ -55,12 +66,65 @@ class Sweeps(Carry):
                     continue
                 finished = dep in inside and self._folds(dep, axis)
                 at = max(at, level[dep] + finished)
-            if name in inside and self._folds(name, axis) and at > 0:
+            extreme = self._beside(name, have)
+            if extreme is not None:
+                at = level[extreme]
+            elif name in inside and self._folds(name, axis) and at > 0:
                 law = self._law(node, axis, inside, level, laws, at, have)  # type: ignore[arg-type]
                 if law is not None:
                     laws[name], at = law, level[law.state]
             level[name] = at
         return Levels(level=level, laws=laws, inside=inside)
+
+    def _beside(self, name: str, have: frozenset[str]) -> str | None:
+        """The extreme beside which a place is looked for, if both go along one stream."""
+        node = self.nodes[name]
+        if isinstance(node, Fold) and isinstance(node.extreme, Read) and node.extreme.name not in have:
+            return node.extreme.name
+        return None
+
+    def _groups(
+        self, roots: list[str], axis: str, levels: Levels, have: frozenset[str]
+    ) -> list[tuple[int, bool, list[str]]]:
+        """The sweeps over a stream: the level of each, whether it runs from the end, and its roots."""
+        out: list[tuple[int, bool, list[str]]] = []
+        for level in sorted({levels.level[n] for n in roots}):
+            here = [n for n in roots if levels.level[n] == level]
+            needs = {n: self._direction(n, axis, have) for n in here}
+            for reverse in (False, True):
+                # a place is found by going upwards: the lowest of equals comes first
+                extremes = {n: self._beside(n, have) for n in here}
+                upwards = {n for pair in extremes.items() if pair[1] is not None for n in pair}
+                other = [d for d in needs.values() if d is not None]
+                usual = bool(other) and all(other)
+                chosen = [
+                    n
+                    for n in here
+                    if reverse == (False if n in upwards else usual if needs[n] is None else needs[n])
+                ]
+                if chosen:
+                    out.append((level, reverse, chosen))
+        return out
+
+    def _direction(self, root: str, axis: str, have: frozenset[str]) -> bool | None:
+        """Whether a root needs the stream from its end (True) or from its start (False); None if neither."""
+        scans = [self.nodes[n] for n in self._streamed([root], axis, have)]
+        return next((n.reverse for n in scans if isinstance(n, Prefix)), None)
+
+    def _streamed(self, roots: list[str], axis: str, have: frozenset[str]) -> list[str]:
+        """The scans along a stream that a sweep with these roots carries."""
+        found: set[str] = set()
+        stack, seen = list(roots), set[str]()
+        while stack:
+            name = stack.pop()
+            if name in seen or name in have:
+                continue
+            seen.add(name)
+            node = self.nodes[name]
+            if isinstance(node, Prefix) and node.along == axis:
+                found.add(name)
+            stack += [d for d in self.deps[name] if not self._folds(d, axis)]
+        return [n.name for n in self.graph.nodes if n.name in found]
 
     def _folds(self, name: str, axis: str) -> bool:
         node = self.nodes[name]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal as L
+from typing import assert_never
 
 from opspec.ir.dtypes import DType, Storage
 from opspec.ir.integers import Int
@@ -82,10 +83,11 @@ class Collapse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begin:
-    """``var`` = the identity of ``monoid``."""
+    """``var`` = the identity of ``monoid``; of an arg-reduction ``nowhere``, which is no index."""
 
     var: Var
     monoid: Monoid
+    nowhere: Int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +97,43 @@ class Combine:
     var: Var
     monoid: Monoid
     value: Value
+    masks: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Locate:
+    """``var`` = the least ``at`` over the dimensions ``over`` where ``value`` is ``extreme`` (NaN is
+    NaN), ``nowhere`` if it is so at none."""
+
+    var: Var
+    value: Value
+    extreme: Value
+    at: Value
+    nowhere: Int
+    axes: tuple[str, ...]
+    over: tuple[str, ...]
+    masks: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scan:
+    """``var`` = ``value`` combined along the dimension ``along`` up to each point.
+
+    ``along`` None: a loop goes along the axis one point at a time. ``carry``: what came before this
+    step of a stream, moved on here. Masked points give the identity. ``exclusive``, ``reverse`` and
+    ``decay`` as in a prefix of the graph; ``axis`` is the one that it goes along.
+    """
+
+    var: Var
+    monoid: Monoid
+    value: Value
+    axes: tuple[str, ...]
+    axis: str
+    along: str | None
+    reverse: bool = False
+    exclusive: bool = False
+    decay: Value | None = None
+    carry: Var | None = None
     masks: tuple[Value, ...] = ()
 
 
@@ -131,6 +170,20 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Carried:
+    """A variable that a loop carries, and how two of its values combine.
+
+    Plain: by ``monoid``. With a ``state``, another carried variable, each is first brought to the joint
+    state by ``factor``, a function of the values that ``OLD`` and ``NEW`` stand for.
+    """
+
+    var: Var
+    monoid: Monoid
+    state: str | None = None
+    factor: Value | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Inner:
     """The part of a stream, ``start`` (None: the loop's) to ``stop``, whose whole tiles meet the masks ``implied``."""
 
@@ -141,7 +194,8 @@ class Inner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loop:
-    """A sequential walk over a stream axis in chunks, from ``start`` to ``stop``."""
+    """A sequential walk over a stream axis in chunks, from ``start`` to ``stop``; the last chunk first
+    where it is ``reverse``."""
 
     axis: str
     start: Value
@@ -150,6 +204,8 @@ class Loop:
     sweep: int
     sweeps: int
     inner: Inner | None = None
+    carried: tuple[Carried, ...] = ()
+    reverse: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,12 +215,12 @@ class Remark:
     text: str
 
 
-Statement = Fetch | Let | Collapse | Begin | Combine | Multiply | Write | Loop | Remark
+Statement = Fetch | Let | Collapse | Begin | Combine | Locate | Scan | Multiply | Write | Loop | Remark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TileProgram:
-    """One structural variant of a kernel block."""
+    """One structural variant of a kernel block. ``sizes``: integers from the host beside the op's dims."""
 
     op: Op
     kernel: str
@@ -176,6 +232,7 @@ class TileProgram:
     vars: tuple[Var, ...]
     data: tuple[tuple[tuple[str, tuple[Int, ...]], str], ...]
     notes: tuple[str, ...]
+    sizes: tuple[str, ...] = ()
 
     def axis(self, name: str) -> AxisPlan:
         """The plan of an axis."""
@@ -188,3 +245,39 @@ def statements(body: tuple[Statement, ...]) -> Iterator[Statement]:
         yield s
         if isinstance(s, Loop):
             yield from statements(s.body)
+
+
+def values_of(s: Statement) -> Iterator[Value]:
+    """The values that a statement uses; of a loop those of its bounds."""
+    match s:
+        case Fetch(masks=masks, other=other):
+            yield from masks
+            if other is not None:
+                yield other
+        case Let(value=value):
+            yield value
+        case (
+            Collapse(value=value, masks=masks)
+            | Combine(value=value, masks=masks)
+            | Write(value=value, masks=masks)
+        ):
+            yield value
+            yield from masks
+        case Locate(value=value, extreme=extreme, at=at, masks=masks):
+            yield from (value, extreme, at, *masks)
+        case Scan(value=value, decay=decay, masks=masks):
+            yield value
+            if decay is not None:
+                yield decay
+            yield from masks
+        case Multiply(a=a, b=b):
+            for operand in (a, b):
+                yield operand.value
+                yield from operand.masks
+        case Loop(start=start, stop=stop):
+            yield start
+            yield stop
+        case Begin() | Remark():
+            return
+        case _:
+            assert_never(s)

@@ -99,7 +99,8 @@ def spell(value, defines, rename):
                 spell(value.body, defines, inner),
             )  # fmt: skip
         case Scan():
-            return ("scan", value.monoid, value.reverse, _sub(_index(value.index), rename), go(value.body))
+            parts = tuple(go(v) for v in (value.body, value.decay) if v is not None)
+            return ("scan", value.monoid, value.reverse, _sub(_index(value.index), rename), *parts)
 
 
 _counter = itertools.count()
@@ -243,6 +244,9 @@ class Tally:
             case Scan():
                 self.visit(value.body, full)
                 self.add(self.spell(value), (), full, "vector", value.monoid)
+                if value.decay is not None:
+                    self.visit(value.decay, full)
+                    self.add(("decay", self.spell(value)), (), full, "vector", "mul")
             case Reduce():
                 self.reduce(value, full)
 
@@ -409,6 +413,8 @@ def walk(op, value, p, shape, touch, data):
             go(value.b)
         case Scan():
             go(value.body)
+            if value.decay is not None:
+                go(value.decay)
 
 
 def truth(value, p, shape):

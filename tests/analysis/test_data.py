@@ -53,3 +53,43 @@ def test_distinct_slots_are_exact(op_of):
 def test_an_update_reads_and_writes(op_of):
     found = forms(op_of("data", "halve"))
     assert found["x", "read"] == ("N", "exact") == found["x", "write"]
+
+
+PAGES = """op pages[B, T, P](x: f32[B, T], table: i32[B, T // P], len: i32[B]) -> y: f32[B] {
+  require T % P == 0
+  assume len[b] <= T
+  kernel k { y[b] = sum[t](x[b, t] * table[b, t // P])  for t < len[b] }
+}
+workload w for pages { B = 4, T = 64, P = 16, len ~ [1, 16, 17, 64] }
+workload spread for pages { B = 8, T = 64, P = 16, len ~ {1: 0.5, 33: 0.5} }
+workload known for pages { B = 4, T = 64, P = 16, len ~ mean 20 }
+"""
+
+
+def test_pages_of_known_lengths_are_counted():
+    from opspec.analysis.query import query
+    from opspec.frontend import load_text
+
+    m = load_text(PAGES)
+    assert query(m, m.ops[0], "bytes[table]", workload="w").value == 4 * (1 + 1 + 2 + 4)
+    assert query(m, m.ops[0], "bytes[table]", workload="spread").value == 4 * 8 * (1 + 3) / 2
+    assert query(m, m.ops[0], "bytes[table]", workload="known").value is None
+    moved = query(m, m.ops[0], "sensitivity(bytes[x])", workload="w")
+    assert {x.dim: x.value for x in moved.moves}["sum(len)"] == 1
+    assert any("sums over lengths" in n for n in moved.notes)
+
+
+def test_pages_have_times_in_reports_reviews_and_pipelines():
+    from opspec.analysis.machine import load as machine
+    from opspec.analysis.pipeline.timing import op_bound
+    from opspec.analysis.query import query
+    from opspec.analysis.report.readings import cases_of
+    from opspec.analysis.review.numbers import at_workload
+    from opspec.frontend import load_text
+
+    m = load_text(PAGES)
+    op, w = m.ops[0], next(x for x in m.workloads if x.name == "w")
+    want = query(m, op, "bytes", workload="w").value
+    assert cases_of(op, w)[0][1].total_bytes() == want
+    assert at_workload(op, w, [machine("h200")])[""].counts["bytes"] == want
+    assert op_bound(m, op, w, "h200").bytes == want

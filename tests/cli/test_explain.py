@@ -131,6 +131,6 @@ def test_heads_that_share_an_element_are_pointed_out(opspec):
 def test_one_op_is_explained_though_another_has_no_emitter(opspec):
     rows = str(ROOT / "tests/frontend/accepted/rows.op")
     assert opspec("explain", f"{rows}:kl", "--stage", "tile").status == 0
-    ran = opspec("explain", f"{rows}:cumulative")
+    ran = opspec("explain", f"{rows}:pack")
     assert ran.status == 2
     assert "error[OP642]" in ran.err

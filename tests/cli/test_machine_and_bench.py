@@ -10,8 +10,30 @@ SOFTMAX = str(ROOT / "specs/reduce/softmax.op")
 def test_list(opspec):
     ran = opspec("machine", "list")
     assert ran.status == 0
-    assert {line.split()[0] for line in ran.out.splitlines()[1:]} == {"a100", "b200", "h100", "h200"}
+    names = [line.split()[0] for line in ran.out.splitlines()[1:]]
+    assert names == ["a100", "a100-40", "b200", "h100", "h100-pcie", "h200", "l40s", "mi300x", "rtx4090"]
     assert max(map(len, ran.out.splitlines())) <= 110
+    assert opspec("machine").out == ran.out
+
+
+def test_the_schema_of_machine_files(opspec):
+    schema = json.loads(opspec("machine", "--schema").out)
+    assert schema == json.loads(opspec("machine", "schema").out)
+    assert schema["properties"]["tensor"]["properties"]["bf16"]["required"] == ["value", "source", "density"]
+
+
+def test_a_file_of_ones_own_is_a_machine_everywhere(opspec, tmp_path):
+    from opspec.resources import machines
+
+    path = tmp_path / "mine.toml"
+    path.write_text((machines() / "h100.toml").read_text().replace("3.35e12", "1.0e12"))
+    asked = ("query", f"{SOFTMAX}:softmax", "time", "--at", "rows_4k", "--format", "json")
+    own = json.loads(opspec(*asked, "--machine", str(path)).out)["value"]
+    assert own > 3 * json.loads(opspec(*asked, "--machine", "h100").out)["value"]
+    path.write_text(path.read_text().replace('density = "dense"', 'density = "sparse"', 1))
+    ran = opspec(*asked, "--machine", str(path))
+    assert ran.status == 2
+    assert "`tensor.bf16` is a sparse peak; give the dense one" in ran.err
 
 
 def test_show_says_value_unit_and_source(opspec):

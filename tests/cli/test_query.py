@@ -155,6 +155,15 @@ def test_traffic_of_a_product_in_its_tiles(opspec):
     assert "BLOCK_M" in answer["symbolic"]
 
 
+def test_the_op_that_bears_the_name_of_its_file_is_the_first_choice(opspec):
+    matmul = str(ROOT / "specs/gemm/matmul.op")
+    answers = [
+        json.loads(opspec("query", matmul, "bytes[a]", *more, "--format", "json").out)["op"]
+        for more in ((), ("--at", "cube_8k_tn"))
+    ]
+    assert answers == ["matmul", "matmul_tn"]
+
+
 def test_traffic_counts_second_sweeps(opspec):
     ran = opspec("query", SOFTMAX, "traffic / bytes", "--at", "rows_32k")
     assert ran.out.splitlines()[0] == "1.5"
@@ -162,8 +171,8 @@ def test_traffic_counts_second_sweeps(opspec):
 
 def test_traffic_of_what_has_no_kernel(opspec):
     assert "OP724" in opspec("query", LATENT, "traffic", "--boundary", "three").err
-    scan = str(ROOT / "tests/frontend/accepted/rows.op:cumulative")
-    assert "OP642" in opspec("query", scan, "traffic").err
+    packed = str(ROOT / "tests/frontend/accepted/rows.op:pack")
+    assert "OP642" in opspec("query", packed, "traffic").err
 
 
 DECODE = str(ROOT / "tests/analysis/specs/decode.op:decode")

@@ -1,8 +1,9 @@
 """A process that compiles the kernels of specs for a GPU that isn't there; one JSON line a request.
 
-A request has ``text``, ``extents`` (each gives all dims one extent, or maps dims to theirs), ``target`` and
+A request has ``text``, ``op`` (all of them otherwise), ``extents`` (each gives all dims one extent, or maps dims to theirs), ``target`` and
 ``wide`` (offsets of 64 bits). The answer lists what was compiled, with registers, spills and shared memory
-where asked, or ``broken``.
+where asked, or ``broken``. With ``binaries`` (dims by name, many times) it says instead how many binaries
+calls of the first op on contiguous inputs of those shapes need.
 """
 
 from __future__ import annotations
@@ -23,11 +24,38 @@ from opspec.driver.targets import limits, target
 def answer(request: dict[str, Any]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="opspec-test-") as folder:
         try:
+            if "binaries" in request:
+                return {"binaries": _binaries(request, Path(folder))}
             return {"compiled": _compile(request, Path(folder))}
         except Failure as failure:
             return {"refused": [d.code.code for d in failure.diagnostics]}
         except Exception:  # noqa: BLE001 - the answer is that something broke, and how
             return {"broken": traceback.format_exc()[-6000:]}
+
+
+def _binaries(request: dict[str, Any], folder: Path) -> int:
+    import torch
+    from binaries import binaries
+
+    from opspec.emit.package import build_package
+    from opspec.frontend import load
+    from opspec.runtime.launch import DTYPES
+
+    spec = folder / "spec.op"
+    spec.write_text(request["text"], encoding="utf-8")
+    module = load(spec)
+    path = folder / "kernel.py"
+    path.write_text(build_package(module, "spec.op", limits()).files["kernel.py"], encoding="utf-8")
+    op = module.ops[0]
+    inputs = [
+        tuple(
+            torch.empty([e.evaluate(dims) for e in t.extents], dtype=DTYPES[t.dtype.name], device="meta")
+            for t in op.tensors
+            if t.role == "in"
+        )
+        for dims in request["binaries"]
+    ]
+    return binaries(getattr(verify.load_module(path), f"_{op.name}__operator"), inputs)
 
 
 def _compile(request: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
@@ -46,6 +74,8 @@ def _compile(request: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
     for (name, _), launches in package.launches.items():
         op = module.op(name)
         assert op is not None
+        if request.get("op", name) != name:
+            continue
         names = identifiers(op)
         for dtypes in list(verify.assignments(op))[: request.get("dtypes", 1)]:
             for extents in request["extents"]:

@@ -159,6 +159,61 @@ def n12_ties_to_even() -> None:
 
 
 @case
+def n13_lowest_place() -> None:
+    for m in both(
+        "op top[M, N](x: f32[M, N]) -> i: i64[M], v: f32[M], j: i64[M], k: i64[M] {\nrequire N >= 1\nkernel k {\n"
+        "i[m] = argmax[n](x[m, n])\nv[m] = max[n](x[m, n])\nj[m] = argmin[n](x[m, n])\n"
+        "k[m] = argmax[n | n >= 200](x[m, n]) else -1 } }\n"
+    ):
+        x = torch.zeros(6, 700)
+        x[0, [5, 140, 290, 690]] = 2.0
+        x[1, [650, 699]] = math.nan
+        x[1, 3] = INF
+        x[2] = -INF
+        x[3, [130, 600]] = -1.0
+        x[4] = torch.arange(700.0)
+        x[5, :] = math.nan
+        i, v, j, k = m.top(x)
+        same(i, [5, 650, 0, 0, 699, 0])
+        same(v, [2.0, math.nan, -INF, 0.0, 699.0, math.nan])
+        same(j, [0, 650, 0, 130, 0, 0])
+        same(k, [290, 650, 200, 200, 699, 200])
+        _, _, _, short = m.top(x[:, :100])
+        same(short, [-1] * 6)
+
+
+@case
+def n15_running_values() -> None:
+    text = (
+        "op run[M, N](x: f32[M, N], a: f32[M, N]) -> s: f32[M, N], h: f32[M, N], d: f32[M, N], b: f32[M, N] {\n"
+        "kernel k {\ns[m, n] = scan_sum[n](x[m, n])\nh[m, n] = scan_max[-n](x[m, n])\n"
+        "d[m, n] = scan_sum[n](x[m, n], a[m, n])\nb[m, n] = (s[m, n - 1] else 0) + (h[m, n + 1] else -7) } }\n"
+    )
+    for m in both(text):
+        x = torch.ones(3, 300)
+        x[1] = torch.arange(300.0).flip(0)
+        x[2, 250] = math.nan
+        a = torch.full((3, 300), 0.5)
+        a[:, 100] = 0.0
+        s, h, d, b = m.run(x, a)
+        same(s, x.double().cumsum(1))
+        same(h, x.double().flip(1).cummax(1).values.flip(1))
+        state, right = torch.zeros(3, dtype=torch.float64), []
+        for n in range(300):
+            state = x[:, n].double() + (a[:, n].double() * state if n else 0.0)
+            right.append(state)
+        same(d, torch.stack(right, 1), 1e-5)
+        before = torch.cat((torch.zeros(3, 1), s[:, :-1]), 1).double()
+        behind = torch.cat((h[:, 1:], torch.full((3, 1), -7.0)), 1).double()
+        same(b, before + behind, 1e-6)
+    # factors that overflow together meet a state of 0 as if it were none
+    grown = built(text.replace("scan_max[-n]", "scan_max[n]").replace("n + 1", "n - 1"), SMALL)
+    x, a = torch.zeros(1, 64), torch.full((1, 64), 1e20)
+    x[0, 63] = 3.0
+    same(grown.run(x, a)[2], [[0.0] * 63 + [3.0]])
+
+
+@case
 def n14_one_rounding() -> None:
     m = built("op c[N](x: f32[N]) -> a: f8e4m3[N] { kernel k { a[n] = f8e4m3.sat(x[n]) } }\n")
     same(m.c(torch.tensor([1.0625 + 2.0**-12])).float(), [1.125])

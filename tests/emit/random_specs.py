@@ -1,6 +1,6 @@
 """Random specs as text: chains of maps, reductions, contractions and norms over a few axes.
 
-``python tests/emit/random_specs.py FIRST LAST`` builds and interprets that range of seeds and prints
+``python tests/emit/random_specs.py FIRST LAST [COUNT] [running]`` builds and interprets that range of seeds and prints
 what is wrong or refused. Nearly every spec is legal; one that isn't must be refused in words.
 """
 
@@ -17,12 +17,14 @@ STORED = ("f32", "f32", "bf16", "f16", "f8e4m3")
 class Maker:
     """One random spec. Index letters keep their dim, so that values can be read where they are made."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, running: bool = False) -> None:
         self.r = random.Random(seed)
+        self.running = running
         self.tensors: dict[str, tuple[str, tuple[str, ...]]] = {}
         self.scalars: dict[str, str] = {}
         self.values: dict[str, tuple[str, ...]] = {}
         self.masked: set[str] = set()
+        self.scans: dict[str, tuple[str, str]] = {}
         self.statements: list[str] = []
         self.outputs: dict[str, tuple[str, tuple[str, ...]]] = {}
         self.assumes: set[str] = set()
@@ -78,6 +80,10 @@ class Maker:
         ]
         if usable and self.chance(0.45):
             v = self.r.choice(usable)
+            if v in self.scans and self.chance(0.4):
+                along, step = self.scans[v]
+                moved = [f"{i} {step}" if i == along else i for i in self.values[v]]
+                return f"({v}[{', '.join(moved)}] else {self.r.choice(('0', '-1.5'))})"
             return f"{v}[{', '.join(self.values[v])}]" if self.values[v] else v
         own = tuple(sorted({*self.some(at, 1), *([need] if need else [])}))
         roll = self.r.random()
@@ -149,6 +155,24 @@ class Maker:
             body = f"1 + tanh({body}) * 0.1"
         return f"{monoid}[{', '.join(over)}{where}]({body}){empty}"
 
+    def place(self, at: tuple[str, ...], over: str) -> str:
+        """Where an extreme stands."""
+        where = f" | {self.condition(at, over)}" if self.chance(0.3) else ""
+        return f"{self.r.choice(('argmax', 'argmin'))}[{over}{where}]({self.expression((*at, over), 2, over)}) else -1"
+
+    def scan(self, name: str, at: tuple[str, ...]) -> str:
+        """A running reduction along one of the indices, sometimes as it was just before the point."""
+        over = self.r.choice(at)
+        monoid = self.r.choice(("sum", "sum", "sum", "max", "min", "prod"))
+        body = self.expression(at, 2, over)
+        if monoid == "prod":
+            body = f"1 + tanh({body}) * 0.1"
+        if monoid == "sum" and self.chance(0.3):
+            body = f"{body}, sigmoid({self.leaf(at)})"
+        sign = self.r.choice(("", "-"))
+        self.scans[name] = over, "+ 1" if sign else "- 1"
+        return f"scan_{monoid}[{sign}{over}]({body})"
+
     def product(self, at: tuple[str, ...], k: str) -> str:
         left = tuple(sorted({*at[: len(at) // 2 + 1], k}))
         right = tuple(sorted({*at[len(at) // 2 :], k}))
@@ -181,7 +205,11 @@ class Maker:
             at = base if self.chance(0.6) else base[:-1]
             free = tuple(a for a in letters if a not in at)
         own = at
-        if (roll < 0.3 and at) or not free:
+        if self.running and at and self.chance(0.35):
+            text = self.scan(name, at)
+        elif self.running and free and self.chance(0.2):
+            text = self.place(at, self.r.choice(free))
+        elif (roll < 0.3 and at) or not free:
             text = self.map(name, at)
         elif roll < 0.55:
             over = (
@@ -247,19 +275,22 @@ class Maker:
         return f"op made[{', '.join(dims)}]({', '.join(parameters)}) -> {', '.join(results)} {{\n{assumes}{body}}}\n"
 
 
-def spec(seed: int) -> str:
-    """The spec of a seed."""
-    return Maker(seed).spec()
+def spec(seed: int, *, running: bool = False) -> str:
+    """The spec of a seed; ``running``: with scans and arg-reductions among its statements."""
+    return Maker(seed, running=running).spec()
 
 
 def main() -> None:
     from checking import ask, faults
 
+    running = "running" in sys.argv
+    if running:
+        sys.argv.remove("running")
     first, last = int(sys.argv[1]), int(sys.argv[2])
     count = int(sys.argv[3]) if len(sys.argv) > 3 else 4
     refused: dict[str, int] = {}
     for seed in range(first, last):
-        text = spec(seed)
+        text = spec(seed, running=running)
         found = ask(text, count, seed=seed, limit=250)
         wrong = faults(found)
         for r in found.get("refused", ()):

@@ -80,16 +80,20 @@ def workloads() -> list[object]:
     found: list[object] = []
     for path in sorted((HERE.parents[1] / "specs").rglob("*.op")):
         module = load(path)
-        if len(module.ops) == 1:
+        for op in module.ops:
+            # the chains of products of several ops are compiled by those who measure them
+            if len(module.ops) > 1 and path.parent.name == "attention":
+                continue
             found += [
-                pytest.param(path, dict(w.cases[-1][1]), id=f"{path.stem}-{w.name}")
-                for w in module.workloads_of(module.ops[0].name)
+                pytest.param(path, op.name, dict(w.cases[-1][1]), id=f"{op.name}-{w.name}")
+                for w in module.workloads_of(op.name)
             ]
     return found
 
 
-@pytest.mark.parametrize(("path", "dims"), workloads())
-def test_first_choices_of_the_specs_do_not_spill(path: Path, dims: dict[str, int]):
-    answer = compiled(path.read_text(encoding="utf-8"), dims)
+@pytest.mark.parametrize(("path", "op", "dims"), workloads())
+def test_first_choices_of_the_specs_do_not_spill(path: Path, op: str, dims: dict[str, int]):
+    answer = compiled(path.read_text(encoding="utf-8"), dims, op=op)
     assert "broken" not in answer, answer["broken"]
+    assert answer["compiled"]
     assert not any(row["spills"] for row in answer["compiled"])

@@ -30,6 +30,11 @@ DECODE = (HERE / "corpus" / "decode_lengths.op").read_text(encoding="utf-8")
 GATHER = (HERE / "corpus" / "gather.op").read_text(encoding="utf-8")
 NORM = (HERE / "corpus" / "layer_norm.op").read_text(encoding="utf-8")
 
+SCAN = (HERE / "corpus" / "scan_before.op").read_text(encoding="utf-8")
+DECAY = (HERE / "corpus" / "scan_decay.op").read_text(encoding="utf-8")
+PLACE = (HERE / "corpus" / "arg_value.op").read_text(encoding="utf-8")
+TIES = "op ties[M, N](x: f32[N, M]) -> i: i64[M] { require N >= 1; kernel k { i[m] = argmax[n](floor(x[n, m])) } }\n"
+
 MUTANTS = {
     "a rescale of the running sum": (ATTENTION, "tiny", [(r"lse_sum \* scale", "lse_sum")]),
     "a rescale of the product": (ATTENTION, "tiny", [(r"o_sum \* scale\[:, None\]", "o_sum")]),
@@ -49,6 +54,17 @@ MUTANTS = {
     "a stride": (MATMUL, "shipped", [(r"\* a_stride_K", "* 1")]),
     "the coordinate of a gather": (GATHER, "shipped", [(r"id_2\.to\(INDEX\)\[:, None\] \*", "t[:, None] * 0 *")]),
     "the count of a mean": (NORM, "shipped", [(r"tl\.cast\(N, tl\.float32\)", "tl.cast(N + 1, tl.float32)")]),
+    "what a scan carries": (SCAN, "tiny", [(r"= s_carried\[:, None\] \+ ", "= ")]),
+    "the step of what a scan carries": (SCAN, "tiny", [(r"s_carried = s_carried \+", "s_carried =")]),
+    "the way of a scan": (SCAN, "tiny", [(r", reverse=True", "")]),
+    "the order of chunks": (SCAN, "tiny", [(r"range\(\(tl\.cdiv\(N, BLOCK_N\) - 1\) \* BLOCK_N, -1, -BLOCK_N\)", "range(0, N, BLOCK_N)")]),
+    "the edge of what came before": (SCAN, "shipped", [(r"\(j - 1\)\[None, :\] >= 0", "(j - 1)[None, :] >= -1")]),
+    "padding that a scan from the end meets": (SCAN, "tiny", [(r'tl\.where\(j\[None, :\] < N, x, float\("-inf"\)\)', "x")]),
+    "the decay of what is carried": (DECAY, "tiny", [(r"decayed\((s_carried\[None, :\]), s_decay, s\)", r"s + \1")]),
+    "the lowest of equals": (TIES, "tiny", [(r"~\((\w+) <= (\w+)\)", r"(\1 >= \2)")]),
+    "the place of a NaN": (PLACE, "shipped", [(r" \| \(x != x\)", "")]),
+    "a place before any": (PLACE, "tiny", [(r" \| \(i_at == N\)", "")]),
+    "a place beside another extreme": (PLACE, "shipped", [(r"x == v\[:, None\]", "x >= 0.5 * v[:, None]")]),
     "a length": (DECODE, "tiny", [(r"(<= |minimum\(T, )len\w*", r"\g<1>T")]),
 }  # fmt: skip
 

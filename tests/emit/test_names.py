@@ -5,14 +5,17 @@ from __future__ import annotations
 import ast
 import builtins
 import keyword
+import re
+from pathlib import Path
 
 import pytest
 
 from opspec.driver.targets import limits
-from opspec.emit.names import escape, shorten
+from opspec.emit.names import HELPERS, escape, shorten
 from opspec.emit.package import build_package
 from opspec.frontend import load_text
 
+ROOT = Path(__file__).parents[2]
 HARD = (
     "lambda",
     "class",
@@ -67,6 +70,13 @@ def test_any_name_in_any_place_gives_valid_python(name: str, role: str):
         if isinstance(node, ast.FunctionDef):
             names = [a.arg for a in (*node.args.args, *node.args.kwonlyargs)]
             assert len(set(names)) == len(names)
+
+
+def test_no_name_is_that_of_a_device_function():
+    text = (ROOT / "opspec/runtime/device.py").read_text(encoding="utf-8")
+    public = {n for n in re.findall(r"^def (\w+)\(", text, re.MULTILINE) if not n.startswith("_")}
+    assert public == HELPERS
+    assert escape("decayed") == "decayed_"
 
 
 def test_variants_that_all_stream_have_kernels_of_their_own():

@@ -9,8 +9,8 @@ from random_specs import spec
 KEPT = (16, 23, 29, 50, 56, 81, 96)  # each once showed a fault
 
 
-def check(seed: int) -> None:
-    text = spec(seed)
+def check(seed: int, *, running: bool = False) -> None:
+    text = spec(seed, running=running)
     answer = ask(text, 2, seed=seed, limit=200)
     assert not faults(answer), text + "\n".join(faults(answer))
 
@@ -18,6 +18,17 @@ def check(seed: int) -> None:
 @pytest.mark.parametrize("seed", [*KEPT, *range(1000, 1020)])
 def test_a_random_spec_is_right_or_refused(seed: int):
     check(seed)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_scans_and_places_are_right_or_refused(seed: int):
+    check(seed, running=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 300))
+def test_many_scans_and_places_are_right_or_refused(seed: int):
+    check(seed, running=True)
 
 
 @pytest.mark.slow

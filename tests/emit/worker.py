@@ -3,13 +3,15 @@
 Triton decides when it is first imported whether kernels are interpreted, so that tests which
 compile and tests which interpret can't share a process. A request has ``text`` (a spec),
 ``count``, ``seed``, ``limit`` (elements of the largest tensor), ``sizes`` ("both", "shipped", "tiny")
-and ``edits`` (pairs of a pattern and its replacement in the kernel file, each of which must match).
+and ``edits`` (pairs of a pattern and its replacement in the kernel file, each of which must match);
+or ``exact``, a case of ``module`` (``exact_cases``).
 The answer has ``refused`` (code, line, message), ``verdicts`` or ``broken`` (a traceback).
 """
 
 from __future__ import annotations
 
 import ast
+import importlib
 import json
 import re
 import sys
@@ -26,10 +28,8 @@ from opspec.driver.targets import limits
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
     if "exact" in request:
-        import exact_cases
-
         try:
-            exact_cases.CASES[request["exact"]]()
+            importlib.import_module(request.get("module", "exact_cases")).CASES[request["exact"]]()
         except Exception:  # noqa: BLE001 - the answer is that something broke, and how
             return {"broken": traceback.format_exc()}
         return {"right": True}

@@ -13,7 +13,7 @@ from opspec.runtime import launch, library
 from opspec.runtime.device import maximum, reduce_max
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["H", "T"])
 def _decode_attention_flash_decode_resident(
     q_ptr,
     k_ptr,
@@ -69,7 +69,7 @@ def _decode_attention_flash_decode_resident(
     tl.store(o_at, o, mask=d < D)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["H", "T"])
 def _decode_attention_flash_decode_streamed(
     q_ptr,
     k_ptr,
@@ -270,7 +270,7 @@ _decode_attention__operator = library.Operator(
 )
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["H"])
 def _decode_attention_fp8_flash_decode_resident(
     q_ptr,
     k_ptr,
@@ -338,7 +338,7 @@ def _decode_attention_fp8_flash_decode_resident(
     tl.store(o_at, o, mask=d < D)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["H"])
 def _decode_attention_fp8_flash_decode_streamed(
     q_ptr,
     k_ptr,
@@ -1044,7 +1044,7 @@ _paged_decode__operator = library.Operator(
 
 
 @triton.jit
-def _prefix_decode_flash_decode_streamed(
+def _prefix_decode_flash_decode_streamed0(
     q_ptr,
     kp_ptr,
     vp_ptr,
@@ -1160,7 +1160,7 @@ def _prefix_decode_flash_decode_streamed(
 
 
 @triton.jit
-def _prefix_decode_flash_decode_streamed(
+def _prefix_decode_flash_decode_streamed1(
     q_ptr,
     kp_ptr,
     vp_ptr,
@@ -1315,7 +1315,7 @@ def _configure_prefix_decode_flash_decode(B: int, H: int, S: int, T: int, D: int
             "num_stages": 2,
             "enable_fp_fusion": True,
         }
-        return _prefix_decode_flash_decode_streamed, triton.cdiv(B, BLOCK_B) * H, options
+        return _prefix_decode_flash_decode_streamed0, triton.cdiv(B, BLOCK_B) * H, options
     BLOCK_D = launch.power_of_2(D, 16)
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
@@ -1350,7 +1350,7 @@ def _configure_prefix_decode_flash_decode(B: int, H: int, S: int, T: int, D: int
         "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
-    return _prefix_decode_flash_decode_streamed, triton.cdiv(B, BLOCK_B) * H, options
+    return _prefix_decode_flash_decode_streamed1, triton.cdiv(B, BLOCK_B) * H, options
 
 
 def _prefix_decode__check(q, kp, vp, k, v):

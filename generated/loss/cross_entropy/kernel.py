@@ -13,7 +13,7 @@ from opspec.runtime import launch, library
 from opspec.runtime.device import maximum, reduce_max
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M"])
 def _cross_entropy_rows_resident(
     x_ptr,
     label_ptr,
@@ -52,7 +52,7 @@ def _cross_entropy_rows_resident(
     tl.store(loss_ptr + m * loss_stride_M, loss, mask=m < M)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M"])
 def _cross_entropy_rows_streamed(
     x_ptr,
     label_ptr,

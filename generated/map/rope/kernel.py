@@ -12,7 +12,7 @@ import triton.language as tl
 from opspec.runtime import launch, library
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["H", "T"])
 def _rope_rotate(
     x_ptr,
     cos_ptr,

@@ -12,7 +12,7 @@ import triton.language as tl
 from opspec.runtime import launch, library
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M"])
 def _add_rmsnorm_rows_resident(
     x_ptr,
     residual_ptr,
@@ -56,7 +56,7 @@ def _add_rmsnorm_rows_resident(
     tl.store(y_at, y, mask=mask)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M"])
 def _add_rmsnorm_rows_streamed(
     x_ptr,
     residual_ptr,

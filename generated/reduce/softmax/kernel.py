@@ -13,7 +13,7 @@ from opspec.runtime import launch, library
 from opspec.runtime.device import maximum, reduce_max
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M"])
 def _softmax_rows_resident(
     x_ptr,
     y_ptr,
@@ -43,7 +43,7 @@ def _softmax_rows_resident(
     tl.store(y_at, y, mask=mask)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M"])
 def _softmax_rows_streamed(
     x_ptr,
     y_ptr,

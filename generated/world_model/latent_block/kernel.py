@@ -175,7 +175,7 @@ def _latent_block_attend(
 
 
 @triton.jit
-def _latent_block_out_streamed(
+def _latent_block_out_streamed0(
     wo_ptr,
     y_ptr,
     o_ptr,
@@ -223,7 +223,7 @@ def _latent_block_out_streamed(
 
 
 @triton.jit
-def _latent_block_out_streamed(
+def _latent_block_out_streamed1(
     wo_ptr,
     y_ptr,
     o_ptr,
@@ -341,7 +341,7 @@ def _configure_latent_block_out(B: int, L: int, H: int, D: int, width: int, alig
             "num_stages": 2,
             "enable_fp_fusion": True,
         }
-        return _latent_block_out_streamed, B * triton.cdiv(L, BLOCK_L) * triton.cdiv(D * H, BLOCK_C), options
+        return _latent_block_out_streamed0, B * triton.cdiv(L, BLOCK_L) * triton.cdiv(D * H, BLOCK_C), options
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
         (128, 256, 64, 8, 3),
@@ -375,7 +375,7 @@ def _configure_latent_block_out(B: int, L: int, H: int, D: int, width: int, alig
         "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
-    return _latent_block_out_streamed, B * triton.cdiv(L, BLOCK_L) * triton.cdiv(D * H, BLOCK_C), options
+    return _latent_block_out_streamed1, B * triton.cdiv(L, BLOCK_L) * triton.cdiv(D * H, BLOCK_C), options
 
 
 def _latent_block__check(x, wq, wk, wv, wo):
@@ -710,7 +710,7 @@ def _latent_block__three_kernels_attend(
 
 
 @triton.jit
-def _latent_block__three_kernels_out_streamed(
+def _latent_block__three_kernels_out_streamed0(
     wo_ptr,
     y_ptr,
     o_ptr,
@@ -758,7 +758,7 @@ def _latent_block__three_kernels_out_streamed(
 
 
 @triton.jit
-def _latent_block__three_kernels_out_streamed(
+def _latent_block__three_kernels_out_streamed1(
     wo_ptr,
     y_ptr,
     o_ptr,
@@ -881,7 +881,7 @@ def _configure_latent_block__three_kernels_out(B: int, L: int, H: int, D: int, w
             "enable_fp_fusion": True,
         }
         return (
-            _latent_block__three_kernels_out_streamed,
+            _latent_block__three_kernels_out_streamed0,
             B * triton.cdiv(L, BLOCK_L) * triton.cdiv(D * H, BLOCK_C),
             options,
         )
@@ -919,7 +919,7 @@ def _configure_latent_block__three_kernels_out(B: int, L: int, H: int, D: int, w
         "enable_fp_fusion": True,
     }
     return (
-        _latent_block__three_kernels_out_streamed,
+        _latent_block__three_kernels_out_streamed1,
         B * triton.cdiv(L, BLOCK_L) * triton.cdiv(D * H, BLOCK_C),
         options,
     )
@@ -1276,7 +1276,7 @@ def _latent_block__naive_scores_streamed(
     tl.store(s_at, s, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["H", "D"])
 def _latent_block__naive_weights_resident(
     s_ptr,
     p_ptr,
@@ -1314,7 +1314,7 @@ def _latent_block__naive_weights_resident(
     tl.store(p_at, p, mask=mask)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["H", "D"])
 def _latent_block__naive_weights_streamed(
     s_ptr,
     p_ptr,
@@ -1433,7 +1433,7 @@ def _latent_block__naive_values(
 
 
 @triton.jit
-def _latent_block__naive_out_streamed(
+def _latent_block__naive_out_streamed0(
     wo_ptr,
     y_ptr,
     o_ptr,
@@ -1481,7 +1481,7 @@ def _latent_block__naive_out_streamed(
 
 
 @triton.jit
-def _latent_block__naive_out_streamed(
+def _latent_block__naive_out_streamed1(
     wo_ptr,
     y_ptr,
     o_ptr,
@@ -1711,7 +1711,7 @@ def _configure_latent_block__naive_out(B: int, L: int, H: int, D: int, width: in
             "enable_fp_fusion": True,
         }
         return (
-            _latent_block__naive_out_streamed,
+            _latent_block__naive_out_streamed0,
             B * triton.cdiv(L, BLOCK_L) * triton.cdiv(D * H, BLOCK_C),
             options,
         )
@@ -1749,7 +1749,7 @@ def _configure_latent_block__naive_out(B: int, L: int, H: int, D: int, width: in
         "enable_fp_fusion": True,
     }
     return (
-        _latent_block__naive_out_streamed,
+        _latent_block__naive_out_streamed1,
         B * triton.cdiv(L, BLOCK_L) * triton.cdiv(D * H, BLOCK_C),
         options,
     )

@@ -96,9 +96,13 @@ class _Counter:
                 self._count(node, domain, define, "vector", "select")
             case Reduce():
                 self._reduce(value, node, domain, define)
-            case Scan(monoid=monoid, body=body):
+            case Scan(monoid=monoid, body=body, decay=decay):
                 self._visit(body, domain, define)
                 self._count(node, domain, define, "vector", monoid)
+                if decay is not None:
+                    self._visit(decay, domain, define)
+                    mark = self.numbering.make(("decay",), (node,))
+                    self._count(mark, domain, define, "vector", "mul")
             case _:
                 assert_never(value)
 

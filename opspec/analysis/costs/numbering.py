@@ -26,6 +26,7 @@ from opspec.ir.values import (
     Select,
     Unary,
     Value,
+    operands,
 )
 
 
@@ -108,13 +109,14 @@ class Numbering:
                 return Node(node.number, node.args, fixed=inner.fixed and not inner.args)
             case Reduce():
                 return self._reduce(value)
-            case Scan(monoid=monoid, index=along, reverse=reverse, body=body):
-                return self.make(("scan", monoid, reverse), (self.number(body),), (index(along),))
+            case Scan(monoid=monoid, index=along, reverse=reverse):
+                parts = tuple(map(self.number, operands(value)))
+                return self.make(("scan", monoid, reverse), parts, (index(along),))
 
-    def _pure(self, kind: Hashable, operands: tuple[Value, ...]) -> Node:
-        children = tuple(map(self.number, operands))
+    def _pure(self, kind: Hashable, parts: tuple[Value, ...]) -> Node:
+        children = tuple(map(self.number, parts))
         node = self.make(kind, children)
-        integer = all(o.dtype.kind != "float" for o in operands)
+        integer = all(o.dtype.kind != "float" for o in parts)
         fixed = all(c.fixed and (integer or not c.args) for c in children)
         return Node(node.number, node.args, fixed)
 

@@ -17,6 +17,9 @@ from opspec.analysis.lattice.facts import Facts
 from opspec.analysis.lattice.symbols import abstract, symbol, to_sympy
 from opspec.ir.integers import ONE, Atom, Datum, Dim, Int, index
 
+# What a moment sums over all elements, by its name: the tensor of lengths, and the form for one of them.
+MEANINGS: dict[str, tuple[str, sympy.Expr]] = {}
+
 Counter = Callable[[Domain, Facts], sympy.Expr]
 
 
@@ -165,6 +168,8 @@ def _moment(
         if total is not None:
             return to_sympy(total, facts)
     text = "*".join(f"{g}^{p}" if p > 1 else str(g) for g, p in named)
+    if not rest and len(part) == 1:
+        MEANINGS[f"sum({text})"] = (part[0].name, sympy.Mul(*(g**p for g, p in named)))
     names = {name: f"#{k}" for k, name in enumerate(dict.fromkeys(n for x in part for n in x.at))}
     where = " and ".join(sorted(f"{c.rename(names)} >= 0" for c in rest))
     return symbol(f"sum({text} where {where})" if rest else f"sum({text})")

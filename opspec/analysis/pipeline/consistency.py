@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from opspec.analysis.pipeline.numbers import gain, ms, plain
 from opspec.analysis.pipeline.timing import Timed
 from opspec.analysis.pipeline.total import busy_time
 from opspec.ir.composition import Ledger, Pipeline
 from opspec.ir.program import Module
+from opspec.source import Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +23,7 @@ class Flag:
     where: str
     text: str
     impossible: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +46,7 @@ def pipeline_flags(pipeline: Pipeline, stages: Mapping[str, Timed]) -> tuple[Fla
                 where=pipeline.name,
                 text=f"its stages take {ms(busy)}, more than the wall time of {ms(pipeline.wall)}: "
                 "something overlaps that is not declared, or a time is wrong",
+                span=pipeline.span,
             )
         )
     if pipeline.wall is not None:
@@ -52,7 +55,7 @@ def pipeline_flags(pipeline: Pipeline, stages: Mapping[str, Timed]) -> tuple[Fla
                 text = (
                     f"its span ends at {ms(t.start + t.seconds)}, after the wall time of {ms(pipeline.wall)}"
                 )
-                found.append(Flag(where=t.name, text=text))
+                found.append(Flag(where=t.name, text=text, span=t.span))
     return tuple(found)
 
 
@@ -72,6 +75,7 @@ def variant_flags(
                 text=f"count × latency disagrees: {ms(old.seconds)} / {ms(old.each)} = {plain(old.count)} runs before, "
                 f"{ms(new.seconds)} / {ms(new.each)} = {plain(new.count)} after; one run is "
                 f"{gain(old.each / new.each)} faster, all runs {gain(old.seconds / new.seconds)}",
+                span=new.span,
             )
         )
     return tuple(found)
@@ -81,13 +85,13 @@ def _stage_flags(t: Timed, where: str) -> list[Flag]:
     found: list[Flag] = []
     if t.implied and t.count.denominator != 1:
         text = f"{ms(t.seconds)} / {ms(t.each)} each = {plain(t.count)} runs, no whole number"
-        found.append(Flag(where=where, text=text))
+        found.append(Flag(where=where, text=text, span=t.span))
     if t.bound is not None and t.provenance != "derived" and t.each < t.bound.floor:
         text = (
             f"{ms(t.each)} is less than the bound of {ms(t.bound.floor)} ({t.bound.resource} on {t.bound.machine}): "
             "the time, the shape or the machine is not that of this op"
         )
-        found.append(Flag(where=where, text=text, impossible=True))
+        found.append(Flag(where=where, text=text, impossible=True, span=t.span))
     return found
 
 
@@ -115,7 +119,7 @@ def _ledger_flag(ledger: Ledger, extent: int) -> Flag | None:
     if stated == extent or (some and stated < extent):
         return None
     if not some:
-        return Flag(where=ledger.name, text=f"the entries add up to {stated}, and {what}")
+        return Flag(where=ledger.name, text=f"the entries add up to {stated}, and {what}", span=ledger.span)
     parts = " + ".join(f"{e.name} {e.text} = {e.tokens}" for e in ledger.entries if not e.open)
     left = (
         f"nothing is left for {_and(e.name for e in some)}"
@@ -124,7 +128,7 @@ def _ledger_flag(ledger: Ledger, extent: int) -> Flag | None:
             f"{extent - closed} are left for {_and(e.name for e in some)}, which need at least {stated - closed}"
         )
     )
-    return Flag(where=ledger.name, text=f"{parts} already, and {what}: {left}")
+    return Flag(where=ledger.name, text=f"{parts} already, and {what}: {left}", span=ledger.span)
 
 
 def _and(names: Iterable[str]) -> str:

@@ -10,6 +10,8 @@ from typing import Any
 
 from opspec.analysis.pipeline.codes import BAD_RESULT, refuse
 from opspec.diagnostics import Failure
+from opspec.ir.composition import Pipeline, Variant
+from opspec.ir.program import Module
 from opspec.source import Source, Span
 
 SCHEMA = "opspec.bench/1"
@@ -121,6 +123,31 @@ def result_op(path: Path, shown: str) -> str:
     Raises: Failure if it can't be read.
     """
     return str(read_json(path, shown, Span(Source("<results>", shown), 0, len(shown))).get("op", ""))
+
+
+def check_wanted(module: Module, op: str, path: str) -> None:
+    """A result must be one that some stage takes its time from, or it would be left out without a word.
+
+    Raises: Failure if no stage runs the op, or all that do state their times.
+    """
+    span = Span(Source("<results>", path), 0, len(path))
+    owners: list[Pipeline | Variant] = [*module.pipelines, *module.variants]
+    stages = [s for p in owners for s in p.stages if s.op]
+    mine = [s for s in stages if s.op == op]
+    if not op:
+        raise refuse(BAD_RESULT, f"`{path}` lacks `op`", span)
+    if not mine:
+        ops = ", ".join(f"`{n}`" for n in dict.fromkeys(s.op for s in stages)) or "no op"
+        raise refuse(
+            BAD_RESULT, f"`{path}` measures `{op[:60]}`, which no stage runs", span, f"stages run {ops}"
+        )
+    if all(s.seconds is not None for s in mine):
+        raise refuse(
+            BAD_RESULT,
+            f"`{path}` would not be used: each stage that runs `{op[:60]}` states its time",
+            span,
+            "leave `takes` out of the stage, or the file out of the command",
+        )
 
 
 def _seconds(value: object) -> Fraction | None:

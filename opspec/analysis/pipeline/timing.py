@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from opspec.analysis.pipeline.codes import NO_TIME, refuse
 from opspec.analysis.pipeline.results import Measured, measured
 from opspec.ir.composition import Provenance, Stage
 from opspec.ir.program import Module, Op, Workload
+from opspec.source import Span
 
 if TYPE_CHECKING:
     from opspec.analysis.machine import Machine
@@ -53,6 +54,7 @@ class Timed:
     worst: Fraction | None = None
     worst_dims: str = ""
     notes: tuple[str, ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
     @property
     def seconds(self) -> Fraction:
@@ -79,6 +81,7 @@ def time_stage(stage: Stage, sources: Sources, default_machine: str) -> Timed:
     if not stage.op:
         assert stage.seconds is not None
         return Timed(
+            span=stage.span,
             name=stage.name,
             count=stage.count,
             each=stage.seconds,
@@ -107,6 +110,7 @@ def time_stage(stage: Stage, sources: Sources, default_machine: str) -> Timed:
         each, provenance, source = bound.time, "derived", f"a bound on {bound.machine}, no prediction"
         worst, worst_dims = bound.worst, bound.worst_dims
     return Timed(
+        span=stage.span,
         name=stage.name,
         count=stage.count if stage.total is None else stage.total / each,
         each=each,
@@ -140,7 +144,9 @@ def op_bound(module: Module, op: Op, workload: Workload, machine: str, boundary:
 
     Raises: Failure if the machine or a count is missing.
     """
+    from opspec.analysis.costs import cost
     from opspec.analysis.forms import evaluate
+    from opspec.analysis.lengths import shape_numbers
     from opspec.analysis.machine import machine_of
     from opspec.analysis.query import query
     from opspec.ir.dtypes import choices
@@ -156,8 +162,9 @@ def op_bound(module: Module, op: Op, workload: Workload, machine: str, boundary:
     total = sum((Fraction(repr(w)) for w, _ in workload.cases), Fraction(0))
     means = [Fraction(0)] * 3
     slowest: tuple[Fraction, tuple[tuple[str, int], ...]] = (Fraction(0), ())
+    costs = cost(op, {k: v.name for k, v in dtypes.items()})
     for weight, dims in workload.cases:
-        env: dict[str, int | Fraction] = {**dict(dims), **workload.moments(dims)}
+        env = shape_numbers(workload, dims, costs)
         values = []
         for f in (time, size, work):
             value = evaluate(f, env)

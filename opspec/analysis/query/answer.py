@@ -9,6 +9,8 @@ import sympy
 
 from opspec.analysis.forms import closed_form_python, python_names, unbound
 
+_LONGEST_FORM = 72
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Why:
@@ -112,6 +114,7 @@ class Answer:
         for m in self.moves:
             number = "" if m.value is None else f"{m.value:+.4g}" if m.value else "0"
             form = python_form(m.form, "") if unbound(m.form) else ""
+            form = form if m.value is None or len(form) <= _LONGEST_FORM else ""
             rows.append(f"  {m.dim:<{wide}}  {number:<10} {m.note or (f'= {form}' if form else '')}".rstrip())
         return rows
 

@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import sympy
 
+from opspec.analysis.codes import NO_ANSWER
 from opspec.analysis.costs.flops import merged
 from opspec.analysis.export import number
 from opspec.analysis.forms import evaluate, tidy
 from opspec.analysis.machine import Machine
 from opspec.analysis.query.answer import Answer, Moved, Why, python_form
+from opspec.analysis.query.context import refuse
 from opspec.analysis.query.distribution import Mean
 from opspec.analysis.query.evaluate import Evaluator
 from opspec.analysis.query.parse import Asked, At, Call, Close, Name, On, Operation, Tends
@@ -51,10 +53,13 @@ def query(
     asked = question.asked
     form, quantity, value, at = _over_cases(question)
     unit = "resource" if quantity.word and _is_bound(asked) else str(quantity.unit)
+    shown = tidy(form.value if value is not None else quantity.value)
+    if not quantity.word and not _can_be_written(shown):
+        raise refuse(NO_ANSWER, "no exact answer is known for this form", asked.span)
     return Answer(
         op=op.name,
         expr=text,
-        form=tidy(form.value if value is not None else quantity.value),
+        form=shown,
         word=quantity.word,
         value=value,
         unit="dim" if quantity.moves else unit,
@@ -62,6 +67,14 @@ def query(
         notes=tuple(dict.fromkeys((*quantity.notes, *question.notes))),
         why=_why(question) if why else (),
     )
+
+
+def _can_be_written(form: sympy.Expr) -> bool:
+    try:
+        python_form(form, "")
+    except TypeError:
+        return False
+    return True
 
 
 def _moved(move: Move, at: Evaluator) -> Moved:

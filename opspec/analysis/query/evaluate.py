@@ -14,7 +14,7 @@ from opspec.analysis.forms import evaluate, tidy, unbound
 from opspec.analysis.lattice.symbols import symbol
 from opspec.analysis.query.context import Context, needs_machine, refuse, unknown, with_settings
 from opspec.analysis.query.functions import call
-from opspec.analysis.query.names import resources, value_of
+from opspec.analysis.query.names import peaks_used, resources, value_of
 from opspec.analysis.query.parse import Asked, At, Call, Close, Name, Number, On, Operation
 from opspec.analysis.query.quantity import NONE, PLAIN, Quantity, shared_unit, unit_of, word
 from opspec.analysis.roofline import block_times, bound_of
@@ -96,6 +96,7 @@ class Evaluator:
     def _bound(self, asked: Name) -> Quantity:
         if self.context.machine is None:
             raise needs_machine("bound", asked.span)
+        notes = peaks_used(self.context, self.context.machine, asked.span)
         blocks = block_times(
             self.context.costs, self.context.machine, self.context.boundary, traffic=self.context.traffic
         )
@@ -108,7 +109,7 @@ class Evaluator:
                 asked.span,
                 "give a workload with `--at`, or dims with `--set`",
             )
-        return word(found)
+        return word(found, *notes)
 
     def _operation(self, asked: Operation) -> Quantity:
         if asked.op in ("==", "!=", "<", "<=", ">", ">="):

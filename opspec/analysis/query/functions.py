@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import sympy
 
 from opspec.analysis.codes import BAD_QUERY, NO_ANSWER
-from opspec.analysis.lattice.symbols import largest, smallest
+from opspec.analysis.lattice.symbols import largest, smallest, symbol
 from opspec.analysis.query.context import refuse, unknown
 from opspec.analysis.query.elasticity import elasticity_of
 from opspec.analysis.query.parse import Asked, Call, Name, Operation, Tends
@@ -121,14 +121,20 @@ def _sensitivity(at: Evaluator, x: Argument, _: Argument, span: Span) -> Quantit
     moves: list[tuple[float, Move]] = []
     notes = [*q.notes]
     open_ = False
-    for dim in at.context.costs.symbols:
-        variable, old, new = at.lever(dim, span)
+    levers = {dim: at.lever(dim, span) for dim in at.context.costs.symbols}
+    moments = sorted(s.name for s in q.value.free_symbols if s.name.lstrip("~").startswith("sum("))
+    levers |= {m.lstrip("~"): (symbol(m), symbol(m), symbol(m)) for m in moments}
+    for dim, (variable, old, new) in levers.items():
         value, more = elasticity_of(q.value.xreplace({old: new}), variable, at.full_env())
         known = at.fill(Quantity(value, NONE), span).value
         open_ |= not known.is_number
         note = "does not occur" if not q.value.has(old) else "cancels" if value == 0 else ""
         moves.append((abs(float(known)) if known.is_number else 0.0, Move(dim, value, note)))
         notes += more
+    if moments:
+        notes.append(
+            "dims move while sums over lengths that are data stay as they are, and the other way round"
+        )
     if open_:
         notes.append("give a workload with `--at`, or dims with `--set`, to see which moves it most")
     else:

@@ -8,6 +8,7 @@ import sympy
 
 from opspec.analysis.codes import NO_ANSWER, UNKNOWN_NAME
 from opspec.analysis.costs.model import add
+from opspec.analysis.machine import Machine
 from opspec.analysis.query.context import Context, needs_machine, refuse, unknown
 from opspec.analysis.query.parse import Name
 from opspec.analysis.query.quantity import BYTE, FLOP, NONE, PLAIN, SECOND, Quantity
@@ -19,6 +20,7 @@ from opspec.analysis.roofline import (
     exact,
     total_time,
 )
+from opspec.source import Span
 
 _COSTS = (
     "flops", "flops.tensor", "flops.vector", "flops.sfu", "bytes", "bytes.read", "bytes.write", "ai", "ai.tensor",
@@ -150,14 +152,13 @@ def _with_machine(name: Name, context: Context) -> Quantity:
     match name.text:
         case "time":
             blocks = block_times(costs, machine, boundary, traffic=context.traffic)
-            notes = (
-                (f"asserted in {machine.name}: launch latency",)
-                if _asserted(machine.sources, "launch.plain")
-                else ()
-            )
+            assumed = _asserted(machine.sources, "launch.plain")
+            launch = (f"asserted in {machine.name}: launch latency",) if assumed else ()
+            notes = (*launch, *peaks_used(context, machine, name.span))
             return Quantity(total_time(blocks), SECOND, notes=notes)
         case "attainable":
-            return Quantity(attainable(costs, machine, boundary), FLOP.times(SECOND, -1))
+            notes = peaks_used(context, machine, name.span)
+            return Quantity(attainable(costs, machine, boundary), FLOP.times(SECOND, -1), notes=notes)
         case "bandwidth":
             return Quantity(exact(machine.bandwidth), BYTE.times(SECOND, -1))
         case "peak" | "ridge":
@@ -165,15 +166,34 @@ def _with_machine(name: Name, context: Context) -> Quantity:
             if name.text == "ridge" and dtype is None:
                 raise refuse(NO_ANSWER, "the op has no contraction, so it has no matrix ridge", name.span)
             peak = exact(found[1] if found else machine.vector)
-            notes = (
-                (f"vector unit: {machine.name} has no matrix unit for {dtype}",)
-                if dtype and not found
-                else ()
-            )
+            notes = peaks_used(context, machine, name.span)
             if name.text == "peak":
                 return Quantity(peak, FLOP.times(SECOND, -1), notes=notes)
             return Quantity(peak / exact(machine.bandwidth), FLOP.times(BYTE, -1), notes=notes)
     raise unknown(name.text, known_names(context), name.span)
+
+
+def peaks_used(context: Context, machine: Machine, span: Span) -> tuple[str, ...]:
+    """Notes on products that run on another unit, or at the peak of another type, than their own.
+
+    Raises: Failure if the machine has no peak for a type: only f32 runs on the vector unit instead.
+    """
+    notes: dict[str, None] = {}
+    for dtype in dict.fromkeys(t.dtype for t in context.costs.flops if t.unit == "tensor"):
+        found = machine.peak(dtype)
+        if found is None and dtype != "f32":
+            known = ", ".join(machine.tensor)
+            raise refuse(
+                NO_ANSWER,
+                f"`{machine.name}` states no peak for products of {dtype}",
+                span,
+                f"its peaks are for {known}; add one, with its source, or ask about another machine",
+            )
+        if found is None:
+            notes[f"vector unit: {machine.name} has no matrix unit for {dtype}"] = None
+        elif found[0] != dtype:
+            notes[f"{machine.name} has no peak for {dtype}: {found[0]}'s is taken"] = None
+    return tuple(notes)
 
 
 def _asserted(sources: object, key: str) -> bool:

@@ -9,13 +9,14 @@ from fractions import Fraction
 import sympy
 
 from opspec.analysis.codes import NO_ANSWER
-from opspec.analysis.costs import cost
+from opspec.analysis.costs import OpCost, cost
 from opspec.analysis.forms import unbound
+from opspec.analysis.lengths import shape_numbers
 from opspec.analysis.machine import Machine, machine_of
 from opspec.analysis.query.context import Context, refuse, unknown, with_settings, written
 from opspec.analysis.query.distribution import mean_of
 from opspec.analysis.query.evaluate import Evaluator
-from opspec.analysis.query.parse import Asked, parse
+from opspec.analysis.query.parse import Asked, At, Call, Close, Name, On, Operation, Tends, parse
 from opspec.ir.dtypes import DTYPES, DType, choices
 from opspec.ir.program import Module, Op, Workload
 from opspec.source import Span
@@ -74,7 +75,8 @@ def prepare(
     asked = parse(text, within=within)
     chosen = _workload(module, op, workload)
     settings = settings or {}
-    fixed, notes = _dtypes(op, chosen, dtypes or {}, numeric=bool(chosen or settings))
+    numeric = bool(chosen or settings) or _of_a_machine(asked)
+    fixed, notes = _dtypes(op, chosen, dtypes or {}, numeric=numeric)
     costs = cost(op, fixed)
     if boundary not in costs.boundaries:
         raise unknown(boundary, [b for b in costs.boundaries if b], written("boundary", boundary), "boundary")
@@ -87,7 +89,22 @@ def prepare(
         find=lambda name: machine_of(module, name),
     )
     _check_settings(settings, context)
-    return Question(asked=asked, context=context, cases=_cases(chosen), settings=settings, notes=notes)
+    return Question(asked=asked, context=context, cases=_cases(chosen, costs), settings=settings, notes=notes)
+
+
+def _of_a_machine(asked: Asked | Tends) -> bool:
+    """Whether the answer depends on a machine's peak, and so on the type of the operands."""
+    match asked:
+        case Name(text=text):
+            return text in ("time", "bound", "attainable", "ridge", "peak")
+        case Operation(operands=parts) | Call(arguments=parts):
+            return any(map(_of_a_machine, parts))
+        case Close(a=a, b=b):
+            return _of_a_machine(a) or _of_a_machine(b)
+        case On(x=x) | At(x=x):
+            return _of_a_machine(x)
+        case _:
+            return False
 
 
 def _workload(module: Module, op: Op, workload: str | Workload | None) -> Workload | None:
@@ -119,11 +136,11 @@ def _dtypes(
     return stated, tuple(notes)
 
 
-def _cases(workload: Workload | None) -> Cases:
+def _cases(workload: Workload | None, costs: OpCost) -> Cases:
     """The shapes of a workload; what it says of lengths joins them as moments such as ``sum(len)``."""
     if workload is None:
         return ((1.0, ()),)
-    return tuple((weight, (*dims, *workload.moments(dims).items())) for weight, dims in workload.cases)
+    return tuple((w, tuple(shape_numbers(workload, dims, costs).items())) for w, dims in workload.cases)
 
 
 def settable(context: Context) -> list[str]:

@@ -14,6 +14,7 @@ from opspec.analysis.machine import Machine
 from opspec.analysis.report.model import OpPage, PipelinePage, Reading, Spot, VariantPage
 from opspec.analysis.review.wording import number
 
+MOST_NUMBERS = 16
 _LEFT, _RIGHT = 2.0**-6, 2.0**14
 
 
@@ -27,12 +28,18 @@ def roofline(machine: Machine, pages: Sequence[OpPage]) -> dict[str, Any]:
     return {
         "data": [*traces, *([measured] if measured else [])],
         "layout": {
-            "xaxis": {"type": "log", "title": {"text": "intensity in FLOP/B"}, "exponentformat": "power"},
+            "xaxis": {
+                "type": "log",
+                "title": {"text": "intensity in FLOP/B"},
+                "exponentformat": "power",
+                "dtick": 1,
+            },
             "yaxis": {
                 "type": "log",
                 "title": {"text": "FLOP/s"},
                 "range": [_log(min(lowest / 3, machine.bandwidth * 0.05)), _log(top)],
                 "exponentformat": "power",
+                "dtick": 1,
             },
             "hovermode": "closest",
             "legend": {"orientation": "h", "y": -0.2},
@@ -154,11 +161,34 @@ def _at(spot: Spot, reading: Reading) -> float:
     return reading.ai_tensor if spot.dtype else reading.ai
 
 
+def numbered(machine: Machine, pages: Sequence[OpPage]) -> list[tuple[OpPage, Spot]]:
+    """The ops and workloads that have a point on a machine's plot, in the order of their numbers from 1 on; none
+    where there are so many that numbers would cover each other."""
+    spots = [(page, s) for page in pages for s in page.spots if s.machine.name == machine.name]
+    shown = [(p, s) for p, s in spots if _height(s, s.own) and s.own.size]
+    return shown if len(shown) <= MOST_NUMBERS else []
+
+
+def _labels(shown: Sequence[tuple[OpPage, Spot]]) -> list[str]:
+    """A number for each point; points that lie together share one label, at the first of them."""
+    if len(shown) > MOST_NUMBERS:
+        return [""] * len(shown)
+    places = [(_log(_at(s, s.own)), _log(_height(s, s.own))) for _, s in shown]
+    groups: dict[int, list[int]] = {}
+    for k, (x, y) in enumerate(places):
+        at = next((g for g in groups if abs(places[g][0] - x) < 0.12 and abs(places[g][1] - y) < 0.25), k)
+        groups.setdefault(at, []).append(k + 1)
+    return [", ".join(map(str, groups.get(k, ()))) for k in range(len(places))]
+
+
 def _points(spots: Sequence[tuple[OpPage, Spot]]) -> dict[str, Any]:
     shown = [(p, s) for p, s in spots if _height(s, s.own) and s.own.size]
     return {
         "type": "scatter",
-        "mode": "markers",
+        "mode": "markers+text",
+        "text": _labels(shown),
+        "textposition": "bottom right",
+        "textfont": {"size": 10},
         "name": "model (derived)",
         "meta": "point",
         "x": [_at(s, s.own) for _, s in shown],

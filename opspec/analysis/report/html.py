@@ -8,8 +8,17 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from opspec.analysis.report.figure import roofline, waterfall
-from opspec.analysis.report.model import Measurement, OpPage, PipelinePage, Report, Spot
+from opspec.analysis.machine import Machine
+from opspec.analysis.report.figure import numbered, roofline, waterfall
+from opspec.analysis.report.model import (
+    EvidencePage,
+    Measurement,
+    OpPage,
+    PipelinePage,
+    Provenance,
+    Report,
+    Spot,
+)
 from opspec.analysis.review.wording import number
 from opspec.diagnostics import Code, Diagnostic, Failure, register
 from opspec.resources import folder
@@ -28,10 +37,12 @@ NO_PLOTS = register(
 )
 MARKS = {
     "D": "derived from the spec",
-    "A": "asserted in a machine file",
+    "A": "asserted in a spec or a machine file",
     "M": "measured",
     "C": "calibrated on the card",
 }
+_RATES = (("bytes_per_s", "B"), ("flops_per_s", "FLOP"))
+LETTERS: dict[Provenance, str] = {"derived": "D", "asserted": "A", "measured": "M", "calibrated": "C"}
 
 
 def plotly_script() -> str:
@@ -85,16 +96,45 @@ def _page(report: Report, plotly: str) -> dict[str, Any]:
     names = ", ".join(m.name for m in report.machines)
     return {
         "summary": f"{count} op{'' if count == 1 else 's'} on {names}, by opspec {report.version}.",
-        "plots": [{"id": f"roofline-{k}", "title": m.title} for k, m in enumerate(report.machines)],
+        "plots": [
+            {"id": f"roofline-{k}", "title": m.title, "key": _key(m, report.ops)}
+            for k, m in enumerate(report.machines)
+        ],
         "pipelines": [_pipeline(p, k) for k, p in enumerate(report.pipelines)],
+        "evidence": [_evidence(e, k) for k, e in enumerate(report.evidence)],
         "ops": [_op(op, k) for k, op in enumerate(report.ops)],
         "figures": json.dumps(figures, ensure_ascii=True, sort_keys=True).replace("<", "\\u003c"),
         "plotly": plotly,
     }
 
 
+def _key(machine: Machine, ops: tuple[OpPage, ...]) -> list[tuple[int, str, str]]:
+    """(number, op and workload, anchor) of every point on a plot."""
+    anchors = {id(op): f"op-{k}" for k, op in enumerate(ops)}
+    return [
+        (n, f"{page.name} · {spot.workload}", anchors[id(page)])
+        for n, (page, spot) in enumerate(numbered(machine, ops), 1)
+    ]
+
+
+def _evidence(e: EvidencePage, k: int) -> dict[str, Any]:
+    def marked(texts: tuple[tuple[str, Provenance], ...]) -> list[tuple[str, str]]:
+        return [(text, LETTERS[kind]) for text, kind in texts]
+
+    return {
+        "anchor": f"evidence-{k}",
+        "name": e.name,
+        "spec": e.spec,
+        "subject": e.subject,
+        "source": e.source,
+        "open": e.open,
+        "rows": [{"title": r.title, "record": marked(r.record), "world": marked(r.world)} for r in e.rows],
+        "verdicts": [{"what": a, "holds": b, "reason": c} for a, b, c in e.verdicts],
+        "warnings": e.warnings,
+    }
+
+
 def _pipeline(p: PipelinePage, k: int) -> dict[str, Any]:
-    letters = {"derived": "D", "asserted": "A", "measured": "M", "calibrated": "C"}
     return {
         "anchor": f"pipeline-{k}",
         "name": p.name,
@@ -108,7 +148,7 @@ def _pipeline(p: PipelinePage, k: int) -> dict[str, Any]:
                 "name": s.name,
                 "runs": s.runs,
                 "time": number(s.seconds, "s"),
-                "mark": letters[s.provenance],
+                "mark": LETTERS[s.provenance],
                 "share": f"{s.share:.2%}",
                 "width": round(100 * s.share, 1),
                 "source": s.source,
@@ -122,6 +162,8 @@ def _pipeline(p: PipelinePage, k: int) -> dict[str, Any]:
                 "doc": v.doc,
                 "kernel": f"{v.kernel:.5g}×" if v.kernel else "",
                 "gain": f"{v.gain:.5g}×",
+                "before": number(p.total, "s"),
+                "after": number(v.after, "s"),
                 "times": f"{number(p.total, 's')} → {number(v.after, 's')}",
                 "ceiling": f"{v.ceiling:.5g}×" if v.ceiling else "",
                 "losses": [{"name": a, "time": number(b, "s"), "why": c} for a, b, c in v.losses],
@@ -188,6 +230,11 @@ def _spot(spot: Spot) -> dict[str, Any]:
     }
 
 
+def rates(m: Measurement) -> list[str]:
+    """What the time comes to in bytes and operations per second."""
+    return [f"{number(m.rates[k], unit)}/s" for k, unit in _RATES if m.rates.get(k)]
+
+
 def _measured(m: Measurement, spot: Spot) -> dict[str, Any]:
     floor = m.floor or spot.own.time
     if m.time is None:
@@ -204,6 +251,7 @@ def _measured(m: Measurement, spot: Spot) -> dict[str, Any]:
         "share": f"{floor / m.time:.1%} of the floor of {number(floor, 's')}" if m.time else "",
         "calibrated": number(m.calibrated, "s") if m.calibrated else "",
         "baseline": m.baseline,
+        "rates": rates(m),
         "ledger": [
             {
                 "name": name,

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from opspec.analysis.report.model import Measurement, OpPage, PipelinePage, Report, Spot
+from opspec.analysis.report.html import LETTERS, rates
+from opspec.analysis.report.model import (
+    EvidencePage,
+    Measurement,
+    OpPage,
+    PipelinePage,
+    Provenance,
+    Report,
+    Spot,
+)
 from opspec.analysis.review.escape import code, words
 from opspec.analysis.review.wording import number
 
@@ -17,20 +26,21 @@ def to_markdown(report: Report) -> str:
         "",
         (
             f"{len(report.ops)} ops on {machines}, by opspec {words(report.version)}. "
-            "Marks: (D) derived from the spec, (A) asserted in a machine file, (M) measured, (C) calibrated on the card. "
+            "Marks: (D) derived from the spec, (A) asserted in a spec or a machine file, (M) measured, (C) calibrated on the card. "
             "Times of the model are floors: no kernel is faster."
         ),
         "",
     ]
     for pipeline in report.pipelines:
         lines += _pipeline(pipeline)
+    for evidence in report.evidence:
+        lines += _evidence(evidence)
     for page in report.ops:
         lines += _page(page)
     return "\n".join(lines).rstrip() + "\n"
 
 
 def _pipeline(p: PipelinePage) -> Iterable[str]:
-    letters = {"derived": "D", "asserted": "A", "measured": "M", "calibrated": "C"}
     yield from (f"## {code(p.name)}, end to end", "", code(p.spec), "")
     if p.doc:
         yield from (words(p.doc), "")
@@ -38,7 +48,7 @@ def _pipeline(p: PipelinePage) -> Iterable[str]:
         (
             code(s.name),
             s.runs,
-            f"{number(s.seconds, 's')} ({letters[s.provenance]})",
+            f"{number(s.seconds, 's')} ({LETTERS[s.provenance]})",
             f"{s.share:.2%}",
             words(s.source),
         )
@@ -62,6 +72,29 @@ def _pipeline(p: PipelinePage) -> Iterable[str]:
             yield from _table(("why the whole gains less", "time (D)", ""), losses)
     for flag in p.flags:
         yield f"- ⚠️ does not agree: {words(flag)}"
+    yield ""
+
+
+def _evidence(e: EvidencePage) -> Iterable[str]:
+    state = "open" if e.open else "closed"
+    yield from (
+        f"## Evidence {code(e.name)}: the gate is {state}",
+        "",
+        f"{code(e.spec)}, {code(e.subject)}",
+        "",
+    )
+    yield from _table(("condition", "holds", "reason"), ((words(a), b, words(c)) for a, b, c in e.verdicts))
+
+    def cell(texts: tuple[tuple[str, Provenance], ...]) -> str:
+        return "<br>".join(f"{words(text)} ({LETTERS[kind]})" for text, kind in texts)
+
+    yield from _table(
+        ("evidence", "on record", "added for world models"),
+        ((r.title, cell(r.record), cell(r.world)) for r in e.rows),
+    )
+    for warning in e.warnings:
+        yield f"- ⚠️ {words(warning)}"
+    yield f"Results: {code(e.source) if e.source else 'none are given, so every metric is missing'}."
     yield ""
 
 
@@ -125,6 +158,8 @@ def _measured(m: Measurement, spot: Spot) -> Iterable[str]:
         ),
         "",
     )
+    if rates(m):
+        yield from (f"Achieved: {', '.join(f'{r} (M)' for r in rates(m))}.", "")
     if m.baseline:
         yield from (f"{words(m.baseline)} (M).", "")
     if m.ledger:

@@ -152,6 +152,29 @@ class PipelinePage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceRow:
+    """One of the five rows. ``record`` and ``world``: (text, where it is from)."""
+
+    title: str
+    record: tuple[tuple[str, Provenance], ...]
+    world: tuple[tuple[str, Provenance], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidencePage:
+    """What a variant must show, and whether it does. ``verdicts``: (condition, yes, no or missing, reason)."""
+
+    name: str
+    spec: str
+    subject: str
+    source: str
+    open: bool
+    rows: tuple[EvidenceRow, ...]
+    verdicts: tuple[tuple[str, str, str], ...]
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """The whole page."""
 
@@ -159,3 +182,4 @@ class Report:
     machines: tuple[Machine, ...]
     ops: tuple[OpPage, ...]
     pipelines: tuple[PipelinePage, ...] = ()
+    evidence: tuple[EvidencePage, ...] = ()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from opspec.analysis.costs import OpCost, cost
 from opspec.analysis.export import workload_dtypes
+from opspec.analysis.lengths import shape_numbers
 from opspec.analysis.machine import Machine
 from opspec.analysis.report.model import Reading
 from opspec.analysis.review.numbers import filled
@@ -18,7 +19,7 @@ Cases = tuple[tuple[float, OpCost], ...]
 def cases_of(op: Op, workload: Workload) -> Cases | None:
     """(weight, costs in numbers) of every shape; None where lengths are data."""
     costs = cost(op, workload_dtypes(op, workload))
-    found = [(weight, filled(costs, dict(dims))) for weight, dims in workload.cases]
+    found = [(weight, filled(costs, shape_numbers(workload, dims, costs))) for weight, dims in workload.cases]
     known = tuple((w, c) for w, c in found if c is not None)
     return known if len(known) == len(found) else None
 

@@ -25,8 +25,8 @@ def find_crossings(
     renamed: Mapping[str, str],
     machines: tuple[Sequence[Machine], Sequence[Machine]],
 ) -> list[Crossing]:
-    """Crossings of ``ai.tensor`` that moved; none for a distribution, which has no one shape."""
-    if len(new.cases) != 1:
+    """Crossings of ``ai.tensor`` that moved; none for a distribution or lengths that are data: no one shape."""
+    if len(new.cases) != 1 or new.lengths or old.lengths:
         return []
     sides = []
     for op, w in ((before, old), (after, new)):

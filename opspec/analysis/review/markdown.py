@@ -5,18 +5,12 @@ Every text that a user wrote passes ``escape``; everything else is ours.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
+from opspec.analysis.review import tables
 from opspec.analysis.review.escape import code, one_line, words
-from opspec.analysis.review.model import (
-    BudgetChange,
-    FormChange,
-    NumberChange,
-    OpReview,
-    Review,
-    SpecReview,
-)
-from opspec.analysis.review.wording import change, end_to_end, exponents, headline, heartbeat, number
+from opspec.analysis.review.model import BudgetChange, OpReview, Review, SpecReview
+from opspec.analysis.review.wording import end_to_end, flips, headline, heartbeat
 
 MARKER = "<!-- opspec diff -->"
 LONGEST = 60_000  # a comment on GitHub takes 65,536 characters
@@ -50,9 +44,9 @@ def _urgent(review: Review) -> list[str]:
     for spec, b in review.budgets("broken", "still broken"):
         lines.append(f"- ❌ {_budget(b)} in {code(spec.path)}: {words(b.message)}")
     for _, op in review.ops("changed"):
-        for f in op.flips[:8]:
-            where = f"{code(op.op)} at {code(f.workload)} on {code(f.machine)}{_of(f.boundary)}"
-            lines.append(f"- ⚠️ bound of {where}: {f.before} → {f.after}")
+        for (workload, boundary, before, after), machines in flips(op).items():
+            where = f"{code(op.op)} at {code(workload)}{tables.of(boundary)}"
+            lines.append(f"- ⚠️ bound of {where}: {before} → {after} on {', '.join(map(code, machines))}")
     for spec in review.specs:
         for p in spec.pipelines:
             name = code(f"{p.pipeline}.{p.variant}" if p.variant else p.pipeline)
@@ -94,61 +88,10 @@ def _op(spec: SpecReview, op: OpReview) -> list[str]:
     lines += [f"- {words(n)}" for n in op.notes] + ([""] if op.notes else [])
     if op.recoded:
         lines += ["- the generated code differs, the closed forms do not", ""]
-    lines += _forms(op.forms, alone=op.kind != "changed")
-    if op.crossings:
-        rows = [(code(c.workload), code(c.machine), code(c.dim), c.before, c.after) for c in op.crossings]
-        lines += ["Crossing of `ai.tensor` and the ridge:", ""]
-        lines += _table(("workload", "machine", "along", "before", "after"), rows)
-    lines += _numbers(op.numbers)
+    lines += tables.forms(op.forms, alone=op.kind != "changed")
+    lines += tables.crossings(op.crossings)
+    lines += tables.numbers(op.numbers)
     return [*lines, "</details>", ""]
-
-
-def _forms(forms: Sequence[FormChange], *, alone: bool) -> list[str]:
-    if not forms:
-        return []
-    if alone:
-        rows = [(code(f.quantity) + _of(f.boundary), code(f.after or f.before)) for f in forms]
-        return _table(("form", "closed form"), rows)
-    changed = []
-    for f in forms:
-        grows = "; ".join(f"{code(d)}: {how}" for d, how in exponents(f)) or "same"
-        leads = (
-            ""
-            if f.dominant_before == f.dominant_after
-            else f"{_term(f.dominant_before)} → {_term(f.dominant_after)}"
-        )
-        changed.append((code(f.quantity) + _of(f.boundary), code(f.before), code(f.after), leads, grows))
-    return _table(("form", "before", "after", "largest term", "exponents"), changed)
-
-
-def _term(text: str) -> str:
-    return code(text) or "all of it"
-
-
-def _numbers(numbers: Sequence[NumberChange]) -> list[str]:
-    rows = [
-        (
-            code(n.workload),
-            code(n.machine) or "–",
-            code(n.quantity) + _of(n.boundary),
-            number(n.before, n.unit),
-            number(n.after, n.unit),
-            change(n),
-        )
-        for n in numbers[:_ROWS]
-    ]
-    lines = _table(("workload", "machine", "number", "before", "after", "change"), rows) if rows else []
-    more = len(numbers) - len(rows)
-    return [*lines, f"… and {more} more numbers.", ""] if more else lines
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    lines = [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
-    return [*lines, *(f"| {' | '.join(r)} |" for r in rows), ""]
-
-
-def _of(boundary: str) -> str:
-    return f" of {code(boundary)}" if boundary else ""
 
 
 def _html(text: str) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import sympy
 
 from opspec.analysis.costs import OpCost, cost
 from opspec.analysis.export import workload_dtypes
 from opspec.analysis.forms import evaluate, unbound
+from opspec.analysis.lengths import shape_numbers
 from opspec.analysis.machine import Machine
 from opspec.analysis.review.points import value
 from opspec.analysis.roofline import block_times, bound_of
@@ -32,14 +34,14 @@ class At:
 def at_workload(op: Op, workload: Workload, machines: Sequence[Machine]) -> dict[str, At] | None:
     """The numbers of every boundary; None where lengths are data, so that no number is known."""
     costs = cost(op, workload_dtypes(op, workload))
-    cases = [(w, filled(costs, dict(dims))) for w, dims in workload.cases]
+    cases = [(w, filled(costs, shape_numbers(workload, dims, costs))) for w, dims in workload.cases]
     if any(c is None for _, c in cases):
         return None
     known = [(w, c) for w, c in cases if c is not None]
     return {b: _mean(b, known, machines) for b in costs.boundaries}
 
 
-def filled(costs: OpCost, env: dict[str, int]) -> OpCost | None:
+def filled(costs: OpCost, env: Mapping[str, int | Fraction]) -> OpCost | None:
     """The same costs with numbers for dims; None if something is left open."""
     flops = tuple(replace(t, count=_number(t.count, env)) for t in costs.flops)
     boundaries = {
@@ -60,7 +62,7 @@ def filled(costs: OpCost, env: dict[str, int]) -> OpCost | None:
     return None if any(unbound(c) for c in left) else replace(costs, flops=flops, boundaries=boundaries)
 
 
-def _number(form: sympy.Expr, env: Mapping[str, int]) -> sympy.Expr:
+def _number(form: sympy.Expr, env: Mapping[str, int | Fraction]) -> sympy.Expr:
     found = value(form, env)
     return evaluate(form, env) if found is None else sympy.Rational(found)
 

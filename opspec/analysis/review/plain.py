@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from opspec.analysis.review.escape import one_line
 from opspec.analysis.review.model import OpReview, Review
-from opspec.analysis.review.wording import change, end_to_end, exponents, headline, heartbeat, number
+from opspec.analysis.review.wording import (
+    change,
+    end_to_end,
+    exponents,
+    flips,
+    headline,
+    heartbeat,
+    number,
+)
 
 
 def to_text(review: Review) -> str:
@@ -49,9 +57,9 @@ def _op(op: OpReview) -> list[str]:
         if f.dominant_before or f.dominant_after:
             lines.append(f"      largest term {f.dominant_before or 'all'} → {f.dominant_after or 'all'}")
         lines += [f"      exponent of {d}: {how}" for d, how in exponents(f)]
-    for x in op.flips:
-        where = f"{x.workload} on {x.machine}" + (f", {x.boundary}" if x.boundary else "")
-        lines.append(f"    bound at {where}: {x.before} → {x.after}")
+    for (workload, boundary, before, after), machines in flips(op).items():
+        where = workload + (f", {boundary}" if boundary else "")
+        lines.append(f"    bound at {where}: {before} → {after} on {', '.join(machines)}")
     for c in op.crossings:
         lines.append(f"    {c.workload} on {c.machine}, along {c.dim}: {c.before} → {c.after}")
     for n in op.numbers:

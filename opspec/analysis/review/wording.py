@@ -76,6 +76,14 @@ def headline(op: OpReview) -> str:
     return ", ".join(parts)
 
 
+def flips(op: OpReview) -> dict[tuple[str, str, str, str], list[str]]:
+    """(workload, boundary, before, after) → the machines on which another resource binds now."""
+    found: dict[tuple[str, str, str, str], list[str]] = {}
+    for f in op.flips:
+        found.setdefault((f.workload, f.boundary, f.before, f.after), []).append(f.machine)
+    return found
+
+
 def exponents(form: FormChange) -> list[tuple[str, str]]:
     """(dim, ``2 → 1``) for each exponent that changed."""
     return [(d, f"{_power(a)} → {_power(b)}") for d, a, b in form.growth]

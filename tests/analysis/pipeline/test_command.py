@@ -11,6 +11,11 @@ SPECS = Path(__file__).parents[3] / "specs"
 DECODE = str(SPECS / "attention" / "decode.op")
 BLOCK = str(SPECS / "world_model" / "latent_block.op")
 
+STATED = """op scale[M](x: f32[M]) -> y: f32[M] { kernel k { y[m] = 2 * x[m] } }
+workload w for scale { M = 1000 }
+pipeline p { stage a = scale @ w takes 1 ms }
+"""
+
 
 @pytest.fixture
 def run(capsys):
@@ -63,6 +68,23 @@ def test_json(run):
 def test_another_machine(run):
     _, out, _ = run("pipeline", DECODE, "--variant", "roof", "--machine", "h200")
     assert "on h200, bound by memory" in out
+
+
+@pytest.mark.parametrize(
+    ("op", "words"),
+    [
+        ("softmax", "measures `softmax`, which no stage runs"),
+        ("scale", "would not be used"),
+        ("", "lacks `op`"),
+    ],
+)
+def test_a_result_that_no_stage_takes_is_refused(run, tmp_path, op, words):
+    (tmp_path / "step.op").write_text(STATED)
+    (tmp_path / "result.json").write_text(json.dumps({"schema": "opspec.bench/1", "op": op}))
+    status, out, err = run("pipeline", str(tmp_path / "step.op"), "--results", str(tmp_path / "result.json"))
+    assert (status, out) == (2, "")
+    assert "OP743" in err
+    assert words in err
 
 
 @pytest.mark.parametrize(

@@ -130,3 +130,62 @@ def test_units_that_do_not_go_together(text, code, help):
 def test_units_carry_their_scale(text, value, unit):
     found = ask(text, workload="decode_8k")
     assert (found.value, found.unit) == (pytest.approx(value), unit)
+
+
+GEMM = """dtype X in {bf16, f32}
+op mm[M, N, K](a: X[M, K], b: X[K, N]) -> c: X[M, N] { kernel k { c[m, n] = sum[k](a[m, k] * b[k, n]) } }
+op narrow[M, N, K](a: f8e4m3[M, K], b: f8e4m3[K, N]) -> c: bf16[M, N] {
+  kernel k { c[m, n] = sum[k](a[m, k] * b[k, n]) }
+}
+workload w for mm { M = 8, N = 8, K = 8, X = bf16 }
+workload v for narrow { M = 8, N = 8, K = 8 }
+"""
+
+
+def gemm(text, op="mm", **more):
+    from opspec.analysis.query import query
+    from opspec.frontend import load_text
+
+    m = load_text(GEMM)
+    return query(m, m.op(op), text, **more)
+
+
+def test_an_open_type_is_the_first_of_its_choices_where_peaks_matter():
+    found = gemm("ridge", machine="h200")
+    assert (found.value, found.notes) == (206.125, ("X = bf16, the first of its choices",))
+    assert gemm("ridge on h200").value == 206.125
+    assert gemm("ridge", machine="h200", dtypes={"X": "f32"}).value == 13.9375
+    assert "no matrix unit for f32" in gemm("time", machine="h200", dtypes={"X": "f32"}).notes[-1]
+    assert gemm("bytes").symbolic == "sizeof_X * (K * M + K * N + M * N)"
+
+
+def test_a_wider_peak_is_taken_and_said():
+    for text in ("ridge", "peak", "time", "attainable", "bound"):
+        found = gemm(text, "narrow", machine="a100", workload="v")
+        assert "a100 has no peak for f8e4m3: f16's is taken" in found.notes
+
+
+@pytest.mark.parametrize("text", ["ridge", "peak", "time", "attainable", "bound"])
+def test_a_machine_without_a_peak_for_the_type_gives_no_answer(text):
+    from dataclasses import replace
+
+    from opspec.analysis.machine import load as machine
+
+    h200 = machine("h200")
+    lacking = replace(h200, name="lacking", tensor={"f8e4m3": h200.tensor["f8e4m3"]})
+    with pytest.raises(Failure) as caught:
+        gemm(text, machine=lacking, workload="w")
+    (found,) = caught.value.diagnostics
+    assert (found.code.code, found.message) == ("OP724", "`lacking` states no peak for products of bf16")
+    assert "its peaks are for f8e4m3" in found.help
+    assert gemm("bytes / bandwidth", machine=lacking, workload="w").value > 0
+
+
+def test_roots_are_written_above_and_below_a_fraction_line():
+    from opspec.analysis.query.answer import python_form
+
+    x, y = sympy.symbols("x y", positive=True)
+    text = python_form(x / sympy.sqrt(y) + sympy.sqrt(x + 1), "")
+    assert eval(text, {"math": __import__("math"), "x": 3, "y": 4}) == pytest.approx(3.5)
+    found = ask("solve(ai.tensor ** 2 == T * Hkv / (B * D), Hq)")
+    assert "sqrt" in found.symbolic

@@ -237,3 +237,26 @@ def test_markdown_holds_the_same_numbers():
 
 def test_the_same_input_gives_the_same_page():
     assert to_html(report(DECODE), "") == to_html(report(DECODE), "")
+
+
+def test_points_are_numbered_where_there_are_few():
+    from opspec.analysis.report.figure import MOST_NUMBERS, numbered
+
+    many = DECODE + "".join(
+        f"workload w{k} for decode {{ B = 1, H = 1, T = {2**k}, D = 128 }}\n"
+        for k in range(1, MOST_NUMBERS + 1)
+    )
+    few = pages(DECODE)
+    assert [(p.name, s.workload) for p, s in numbered(H200, few)] == [("decode", "long")]
+    (points,) = (t for t in roofline(H200, few)["data"] if t["meta"] == "point")
+    assert points["text"] == ["1"]
+    assert 'href="#op-0">decode · long</a>' in to_html(report(DECODE), "")
+    assert numbered(H200, pages(many)) == []
+    (points,) = (t for t in roofline(H200, pages(many))["data"] if t["meta"] == "point")
+    assert set(points["text"]) == {""}
+
+
+def test_points_that_lie_together_share_a_label():
+    close = DECODE + "workload near for decode { B = 8, H = 32, T = 8000, D = 128 }\n"
+    (points,) = (t for t in roofline(H200, pages(close))["data"] if t["meta"] == "point")
+    assert points["text"] == ["1, 2", ""]
