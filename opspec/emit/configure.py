@@ -39,7 +39,7 @@ ACCUMULATOR = 16384  # elements of a product's accumulator, beside which its epi
 class Sizes:
     """Elements of a block: the most that is held whole, of a chunk of a stream, of rows together, and
     of a block without reductions; ``least``: of a whole axis along memory. ``product``: the most along one axis of a block product (None: what
-    the resource model offers), ``held`` the same where the axis is whole. ``SMALL`` sizes make
+    the resource model offers), ``held`` the same where the axis is whole; ``steps``: the fewest of a stream for a program of its own. ``SMALL`` sizes make
     ``verify`` walk every variant on small shapes; they are sizes that a matrix unit still takes."""
 
     resident: int = 16384
@@ -49,9 +49,10 @@ class Sizes:
     least: int = 64
     product: int | None = None
     held: int = 512
+    steps: int = 4
 
 
-SMALL = Sizes(resident=4, chunk=16, together=16, pointwise=32, least=1, product=16, held=16)
+SMALL = Sizes(resident=4, chunk=16, together=16, pointwise=32, least=1, product=16, held=16, steps=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

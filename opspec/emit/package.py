@@ -28,13 +28,14 @@ from opspec.emit.launcher import (
 )
 from opspec.emit.layout import WIDTH, fold
 from opspec.emit.names import RESERVED, escape, shorten
-from opspec.emit.triton import KernelText, descriptor, identifiers, pointer, print_kernel, stride
+from opspec.emit.triton import KernelText, SplitText, descriptor, identifiers, pointer, print_kernel, stride
 from opspec.ir.dtypes import DTypeParam
 from opspec.ir.integers import Int
 from opspec.ir.program import Boundary, Kernel, Module, Op, Tensor
 from opspec.resources import folder
 from opspec.schedule.plan import Plan, Variant, schedule_kernel
 from opspec.schedule.resources import Limits
+from opspec.schedule.split import Split
 from opspec.version import VERSION
 
 if TYPE_CHECKING:
@@ -194,6 +195,8 @@ def _schedule(
         if tiles:
             described = print_kernel(v.program, shorten(f"{base}{label}_described"), tiles)
             text = replace(text, described=described)
+        if v.split is not None:
+            text = replace(text, split=_split_text(v.split, f"{base}{label}"))
         texts.append(text)
     merged = _same_parameters(op, plan, texts)
     last = len(merged) - 1
@@ -201,7 +204,26 @@ def _schedule(
         configure(plan.graph, v, t, names, limits, sizes, cases, last=k == last)
         for k, (v, t) in enumerate(zip(plan.variants, merged, strict=True))
     )
-    return KernelLaunch(plan=plan, texts=merged, choices=choices)
+    return KernelLaunch(plan=plan, texts=merged, choices=choices, steps=sizes.steps)
+
+
+def _printed(text: KernelText) -> list[KernelText]:
+    """Every kernel of one variant."""
+    found = [text, text.described]
+    if text.split is not None:
+        found += [text.split.partial, text.split.partial.described, text.split.merge]
+    return [t for t in found if t is not None]
+
+
+def _split_text(split: Split, base: str) -> SplitText:
+    partial = print_kernel(split.partial, shorten(f"{base}_part"))
+    parts = {p.name for p in split.parts}
+    tiles = {t: tile for t, tile in describe(split.partial).items() if t not in parts}
+    if tiles:
+        described = print_kernel(split.partial, shorten(f"{base}_part_described"), tiles)
+        partial = replace(partial, described=described)
+    merge = print_kernel(split.merge, shorten(f"{base}_merge"))
+    return SplitText(split=split, partial=partial, merge=merge)
 
 
 def _reserved(op: Op) -> set[str]:
@@ -246,9 +268,7 @@ def _kernel_file(
     origin: str,
     namespace: str,
 ) -> str:
-    texts = [
-        t for ks in launches.values() for k in ks for text in k.texts for t in (text, text.described) if t
-    ]
+    texts = [t for ks in launches.values() for k in ks for text in k.texts for t in _printed(text)]
     helpers = sorted({h for t in texts for h in t.helpers})
     ops = tuple(_op_model(op, launches, costs[op.name], namespace) for op in module.ops)
     title = safe_doc(
@@ -290,15 +310,11 @@ def _function_model(
     kernels = []
     names = identifiers(op)
     for k in ks:
-        pairs = [
-            (t, v)
-            for text, v in zip(k.texts, k.plan.variants, strict=True)
-            for t in (text, text.described)
-            if t is not None
-        ]
+        pairs = [(t, v) for text, v in zip(k.texts, k.plan.variants, strict=True) for t in _printed(text)]
         for text, variant in pairs:
             params = ", ".join([*text.params, *(f"{c}: tl.constexpr" for c in text.constexprs)])
             kept = [names[d] for d in unspecialised(op, k.plan) if names[d] in text.params]
+            kept += [p for p in text.params if text.sizes and p in text.sizes[:1]]
             given = f"(do_not_specialize=[{', '.join(map(quoted, kept))}])" if kept else ""
             kernels.append(
                 _KernelModel(
@@ -353,6 +369,11 @@ def _kernel_doc(plan: Plan, variant: Variant, text: KernelText) -> str:
     parts = [f"{a} in parallel" + (" by blocks" if a in roles.blocked else "") for a in roles.grid]
     parts += [f"{a} whole" for a in roles.tile]
     parts += [f"{a} streamed" + (" in steps and lanes" if a == roles.laned else "") for a in roles.stream]
+    split = variant.split
+    if split is not None and text.sizes:
+        joined = len(text.sizes) == 1
+        parts = [p for p in parts if not joined or not p.startswith(f"{split.axis} streamed")]
+        parts.append(f"parts of {split.axis} joined" if joined else f"{split.axis} in {split.splits} parts")
     lines = [f"{variant.program.variant.capitalize()}: " + ", ".join(parts or ["one program"]) + "."]
     if text.tiles:
         lines[0] = f"{lines[0][:-1]}; tiles move through descriptors."

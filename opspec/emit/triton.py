@@ -21,6 +21,7 @@ from opspec.ir.integers import Greatest, Int, Least
 from opspec.ir.program import Op, Tensor
 from opspec.ir.values import Extent, Literal, Monoid, Read, Value
 from opspec.schedule.exact import holds, number
+from opspec.schedule.split import Split
 from opspec.schedule.tile import (
     AxisPlan,
     Begin,
@@ -62,7 +63,18 @@ class KernelText:
     blocks: dict[str, str]
     grouped: bool
     tiles: Mapping[str, Tile] = field(default_factory=dict)
+    sizes: tuple[str, ...] = ()
     described: KernelText | None = None
+    split: SplitText | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitText:
+    """The kernels of a stream that is walked in parts, and the one that joins these."""
+
+    split: Split
+    partial: KernelText
+    merge: KernelText
 
 
 def print_kernel(program: TileProgram, name: str, tiles: Mapping[str, Tile] | None = None) -> KernelText:
@@ -119,6 +131,7 @@ class _Printer:
         self.placed = {a for tile in tiles.values() for a in tile}
         self.blocks = block_names(program.axes)
         self.names = identifiers(program.op) | {a.name: escape(a.name) for a in program.axes}
+        self.names |= {n: escape(n) for n in program.sizes}
         self.x = Expressions(
             dims={a.name: a.dims for a in program.axes},
             names=self.names,
@@ -154,7 +167,7 @@ class _Printer:
         text = "\n".join(self.lines)
         candidates = [self.base(t.name) for t in self.program.tensors]
         candidates += [self.names[s.name] for s in self.program.op.scalars]
-        candidates += [self.names[d] for d in self.program.op.dims]
+        candidates += [self.names[d] for d in (*self.program.op.dims, *self.program.sizes)]
         candidates += [stride(t, i) for t in self.program.tensors for i in range(len(t.extents))]
         words = _words(text)
         params = tuple(c for c in candidates if c in words)
@@ -168,6 +181,7 @@ class _Printer:
             blocks=self.blocks,
             grouped=self.grouped,
             tiles=self.tiles,
+            sizes=tuple(self.names[n] for n in self.program.sizes),
         )
 
     def base(self, tensor: str) -> str:

@@ -156,6 +156,19 @@ def aligned(*tensors: torch.Tensor) -> bool:
     return True
 
 
+def split(
+    extent: int, chunk: int, programs: int, steps: int = 4, multiprocessors: int = 132
+) -> tuple[int, int]:
+    """Parts of a stream of ``extent`` in chunks, and the indices of one, where ``programs`` leave
+    multiprocessors idle; (1, 0) where they don't. A part has at least so many ``steps``."""
+    whole = triton.cdiv(extent, chunk)
+    parts = min(2 * multiprocessors // max(programs, 1), whole // steps)
+    if programs >= multiprocessors or parts < 2:
+        return 1, 0
+    span = triton.cdiv(whole, parts) * chunk
+    return triton.cdiv(extent, span), span
+
+
 def describable(*tensors: torch.Tensor) -> bool:
     """Whether tiles of all tensors can be moved by tensor-memory descriptors.
 

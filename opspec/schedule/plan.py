@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from opspec.ir.integers import Int
 from opspec.ir.program import Boundary, Kernel, Op
@@ -20,15 +20,17 @@ from opspec.schedule.refuse import unfusable
 from opspec.schedule.rewrites import Applied, invert_divisors, pull_factors, share_equal
 from opspec.schedule.roles import Roles, assign_roles
 from opspec.schedule.select import select_elements
+from opspec.schedule.split import Split, split_stream
 from opspec.schedule.tile import TileProgram
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """One assignment of roles and the tile program that it gives."""
+    """One assignment of roles and the tile program that it gives; ``split``: its stream in several programs."""
 
     roles: Roles
     program: TileProgram
+    split: Split | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +76,13 @@ def schedule_kernel(
         fresh = Names(taken=set(reserved) | {a.name for a in graph.block.axes})
         program = check_tile(peel(fold_exponentials(place(graph, roles, label, fresh), fresh)))
         variants.append(Variant(roles=roles, program=program))
+    if variants and variants[-1].roles.products:
+        last = variants[-1]
+        split = split_stream(last.program, fresh)
+        if split is not None:
+            check_tile(split.partial)
+            check_tile(split.merge)
+            variants[-1] = replace(last, split=split)
     if not variants:
         raise unfusable(f"no order of loops carries kernel `{kernel.name}` in one launch", kernel.span)
     return Plan(block=graph.block, graph=graph, rewrites=rewrites, variants=tuple(variants))

@@ -15,7 +15,7 @@ from typing import assert_never
 from opspec.ir.dtypes import DType, Storage
 from opspec.ir.integers import Int
 from opspec.ir.program import Op, Tensor
-from opspec.ir.values import Monoid, Value
+from opspec.ir.values import Monoid, Read, Value, integers, walk
 
 Role = L["grid", "tile", "stream"]
 Precision = L["ieee", "tf32"]
@@ -245,6 +245,16 @@ def statements(body: tuple[Statement, ...]) -> Iterator[Statement]:
         yield s
         if isinstance(s, Loop):
             yield from statements(s.body)
+
+
+def integers_of(s: Statement) -> Iterator[Int]:
+    """The integer expressions of a statement: addresses, and those inside its values."""
+    if isinstance(s, Fetch | Write):
+        yield from s.at
+    for value in values_of(s):
+        for part in walk(value):
+            if not isinstance(part, Read):
+                yield from integers(part)
 
 
 def values_of(s: Statement) -> Iterator[Value]:
