@@ -552,6 +552,8 @@ class _Launcher:
                 tile = described.tiles.get(tensor.name)
                 own = None if tile is None else ["1" if a is None else text.blocks[a] for a in tile]
                 shapes.append("None" if own is None else tuple_text(own))
+        if described.persistent:
+            grid = f'launch.resident({grid}, options["num_warps"])'
         return [f"if {test}:", f"    return {described.name}, {grid}, options, {tuple_text(shapes)}"]
 
     def _grid(self, k: KernelLaunch, text: KernelText) -> str:

@@ -62,6 +62,7 @@ class KernelText:
     helpers: tuple[str, ...]
     blocks: dict[str, str]
     grouped: bool
+    persistent: bool = False
     tiles: Mapping[str, Tile] = field(default_factory=dict)
     sizes: tuple[str, ...] = ()
     described: KernelText | None = None
@@ -150,6 +151,8 @@ class _Printer:
         products = [s for s in _all(program.body) if isinstance(s, Multiply)]
         tiled = [a for a in program.axes if a.role == "grid" and a.blocked]
         self.grouped = bool(products) and len(tiled) == 2
+        # with descriptors a program goes from tile to tile, and loads for the next while it stores one
+        self.persistent = self.grouped and bool(tiles) and not program.sizes and _single(program)
 
     def element(self, dtype: DTypeParam) -> str:
         """The element type that a dtype parameter has in this launch."""
@@ -180,6 +183,7 @@ class _Printer:
             helpers=tuple(sorted(self.x.used)),
             blocks=self.blocks,
             grouped=self.grouped,
+            persistent=self.persistent,
             tiles=self.tiles,
             sizes=tuple(self.names[n] for n in self.program.sizes),
         )
@@ -205,7 +209,11 @@ class _Printer:
     def prologue(self) -> None:
         """Coordinates of the program along every grid axis, and whole axes."""
         grid = [a for a in self.program.axes if a.role == "grid"]
-        if grid:
+        if self.persistent:
+            total = " * ".join(wrap(self.count(a), 5) for a in grid)
+            self.put(f"for pid in tl.range(tl.program_id(0), {total}, tl.num_programs(0), flatten=True):")
+            self.level += 1
+        elif grid:
             self.put("pid = tl.program_id(0).to(INDEX)")
         if self.grouped:
             tiled = [a for a in grid if a.blocked]
@@ -444,11 +452,11 @@ class _Printer:
         self.raw[s.var.name] = self.tensor(s.tensor).dtype
         self.put(f"{s.var.name} = {text}")
 
-    def write_tile(self, s: Write, value: str) -> None:
+    def write_tile(self, s: Write, value: tuple[str, int]) -> None:
         """A store of a whole tile."""
         tile = self.tiles[s.tensor]
         kept = tuple(a for a in tile if a is not None)
-        text = f"{wrap((value, 0), ATOM)}.to({self.x.storage(self.tensor(s.tensor).dtype)})"
+        text = f"{wrap(value, ATOM)}.to({self.x.storage(self.tensor(s.tensor).dtype)})"
         if kept != s.axes:
             text += ".T"
         if len(kept) < len(tile):
@@ -486,14 +494,14 @@ class _Printer:
         self.put(f"{s.var.name} = {text}")
 
     def write(self, s: Write) -> None:
-        value = self.x.value(s.value, s.axes)[0]
+        value = self.x.value(s.value, s.axes)
         if self.tensor(s.tensor).dtype == F8E5M2:
             # the device's own conversion would make infinities finite
-            value = self.x.call("to_f8e5m2_nonsat", value)[0]
+            value = self.x.call("to_f8e5m2_nonsat", value[0])
         if s.tensor in self.tiles:
             self.write_tile(s, value)
             return
-        args = [self.located(s.tensor, s.tensor, s.at, s.axes), value]
+        args = [self.located(s.tensor, s.tensor, s.at, s.axes), value[0]]
         if s.masks:
             args.append(f"mask={self.mask(s.masks, s.axes)}")
         if self.policy(s.at):
@@ -646,6 +654,11 @@ def identity_of(monoid: Monoid, dtype: DType) -> str:
             return 'float("inf")' if dtype is F32 else str(2 ** (dtype.bits - 1) - 1)
         case _:
             raise AssertionError(monoid)
+
+
+def _single(program: TileProgram) -> bool:
+    """Whether nothing is left to load once tiles of two grid axes stream."""
+    return sum(isinstance(s, Loop) for s in program.body) == 1
 
 
 def _picks(value: Int) -> bool:

@@ -156,6 +156,11 @@ def aligned(*tensors: torch.Tensor) -> bool:
     return True
 
 
+def resident(programs: int, warps: int, multiprocessors: int = 132) -> int:
+    """Programs that walk over the tiles of a product: as many as a device holds, and no more than tiles."""
+    return min(programs, multiprocessors * (1 if warps > 4 else 2))
+
+
 def split(
     extent: int, chunk: int, programs: int, steps: int = 4, multiprocessors: int = 132
 ) -> tuple[int, int]:
