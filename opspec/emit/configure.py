@@ -8,7 +8,7 @@ model: one that the target's shared memory can't hold is never offered.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from opspec.emit.host import host_int
 from opspec.emit.triton import KernelText
@@ -22,12 +22,14 @@ from opspec.schedule.resources import (
     epilogue_registers,
     held_elements,
     offered_tiles,
+    operand_kind,
     side_by_side,
 )
 from opspec.schedule.roles import fast_axes
 from opspec.schedule.tile import Combine, Fetch, Loop, TileProgram, statements
 
 PER_THREAD = 16
+DEPTH = 128  # of a tile whose summed index is whole
 PER_STEP = 8192  # elements of a step beside a product that no matrix unit runs
 ACROSS = 1024  # elements of a chunk that is scanned along an axis other than that of memory
 NARROW = 32  # and its elements along memory
@@ -250,8 +252,14 @@ def _product_choice(
     product = next(iter(roles.products.values()))
     batch = [extent[a] for a in roles.grid if a not in text.blocks]
     blocked = [a for a in roles.stream if a in text.blocks]
-    if {product.rows, product.columns} <= set(roles.grid) and blocked == [product.k] and not fixed:
-        return _matmul_choice(variant, text, extent, least, batch, limits, sizes)
+    if {product.rows, product.columns} <= set(roles.grid):
+        if blocked == [product.k] and not fixed:
+            return _matmul_choice(variant, text, extent, least, batch, limits, sizes)
+        if not blocked and roles.stream and set(roles.tile) == {product.k}:
+            choice = _matmul_choice(variant, text, extent, least, batch, limits, sizes)
+            lines += [line.replace(text.blocks[product.k], "_") for line in choice.lines]
+            test = None if last else f"{fixed[0]} <= {sizes.product or DEPTH}"
+            return replace(choice, lines=tuple(lines), test=test)
     return _chain_choice(variant, text, extent, least, lines, fixed, limits, sizes, last=last)
 
 
@@ -266,18 +274,23 @@ def _matmul_choice(
 ) -> Choice:
     """Rows and columns in parallel, the summed index streamed: the first tile that fills the device."""
     product = next(iter(variant.roles.products.values()))
-    lines: list[str] = []
+    kind = operand_kind(variant.program)
     busy, sharing = epilogue_registers(variant.program), side_by_side(variant.program)
-    offered = [offered_tiles(limits, bits, busy, sharing) for bits in (16, 32)]
-    if sizes.product is not None:
-        offered = [((sizes.product, sizes.product, least[product.k], 4, 2),)] * 2
-    wide, narrow = map(_tiles_text, offered)
+
+    def offered(kind: str, *, descriptors: bool) -> str:
+        if sizes.product is not None:
+            return _tiles_text(((sizes.product, sizes.product, least[product.k], 4, 2),))
+        return _tiles_text(offered_tiles(limits, kind, busy, sharing, descriptors=descriptors))
+
     blocks = [text.blocks[a] for a in (product.rows, product.columns, product.k)]
-    lines.append("# rows, columns, depth, warps, stages: the first that fills the device")
-    lines.append(f"tiles = {wide}")
+    lines = ["# rows, columns, depth, warps, stages: the first that fills the device"]
+    lines.append(f"tiles = {offered(kind, descriptors=False)}")
     lines.append("if width == 4:")
-    lines.append(f"    tiles = {narrow}")
-    if sizes.product is None:
+    lines.append(f"    tiles = {offered('32', descriptors=False)}")
+    if text.described is not None:
+        lines.append("elif described:")
+        lines.append(f"    tiles = {offered(kind, descriptors=True)}")
+    if sizes.product is None and kind == "16":
         lines.append("elif not aligned:")
         lines.append(
             "    tiles = tiles[1:]  # loads of single elements need the registers of the widest tile"

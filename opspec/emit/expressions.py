@@ -180,8 +180,9 @@ class Expressions:
             case Binary(op=("floordiv" | "mod") as op, a=a, b=b):
                 args = (self.value(a, target)[0], self.value(b, target)[0])
                 return self.call("floor_div" if op == "floordiv" else "floor_mod", *args)
-            case Binary(op="add", a=Literal(value=1.0), b=Unary(op="tanh", x=x)) | Binary(
-                op="add", a=Unary(op="tanh", x=x), b=Literal(value=1.0)
+            case (
+                Binary(op="add", a=Literal(value=1.0), b=Unary(op="tanh", x=x))
+                | Binary(op="add", a=Unary(op="tanh", x=x), b=Literal(value=1.0))
             ):
                 # the same, in fewer operations and without losing what is left of 1 - 1
                 return f"2.0 / (1.0 + tl.exp(-2.0 * {wrap(self.value(x, target), 6)}))", 5

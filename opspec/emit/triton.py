@@ -21,6 +21,7 @@ from opspec.ir.integers import Greatest, Int, Least
 from opspec.ir.program import Op, Tensor
 from opspec.ir.values import Extent, Literal, Monoid, Read, Value
 from opspec.schedule.exact import holds, number
+from opspec.schedule.resources import operand_kind, side_by_side
 from opspec.schedule.split import Split
 from opspec.schedule.tile import (
     AxisPlan,
@@ -153,6 +154,7 @@ class _Printer:
         self.grouped = bool(products) and len(tiled) == 2
         # with descriptors a program goes from tile to tile, and loads for the next while it stores one
         self.persistent = self.grouped and bool(tiles) and not program.sizes and _single(program)
+        self.persistent = self.persistent and side_by_side(program) == 1 and operand_kind(program) == "16"
 
     def element(self, dtype: DTypeParam) -> str:
         """The element type that a dtype parameter has in this launch."""

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from opspec.ir.values import Unary, walk
+from opspec.ir.dtypes import choices
+from opspec.ir.values import Read, Unary, walk
 from opspec.schedule.tile import Fetch, Let, Loop, Multiply, Statement, TileProgram, statements
 
 REGISTERS_PER_THREAD = 255
 BARRIER_BYTES = 8
 OVERHEAD = 64  # registers per thread for addresses, masks and operands in flight
+OVERHEAD_DESCRIBED = 48
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +60,10 @@ class ProductTile:
         self, limits: Limits, bits: int, *, descriptors: bool = False, epilogue: int = 0, sharing: int = 1
     ) -> bool:
         """Whether a multiprocessor can hold one such block; ``epilogue``: further values per element."""
-        registers = self.accumulator_registers() * (sharing + epilogue) + OVERHEAD
+        # with descriptors neither addresses nor masks take registers, and an epilogue goes piece by piece
+        held = sharing if descriptors else sharing + epilogue
+        overhead = OVERHEAD_DESCRIBED if descriptors else OVERHEAD
+        registers = self.accumulator_registers() * held + overhead
         return (
             self.shared_memory(bits, descriptors=descriptors, sharing=sharing) <= limits.shared_memory
             and registers <= REGISTERS_PER_THREAD
@@ -67,20 +72,47 @@ class ProductTile:
 
 
 # Wide tiles first: they read each operand least often.
-SHAPES_16 = (
-    (128, 256, 64, 8, 3), (128, 128, 64, 8, 3), (128, 64, 64, 4, 3), (128, 64, 64, 8, 3), (64, 128, 64, 4, 4), (64, 64, 64, 4, 4),
-    (32, 64, 64, 4, 4), (16, 128, 64, 4, 4), (16, 64, 128, 4, 4), (16, 32, 128, 2, 4), (16, 16, 64, 2, 4),
-)  # fmt: skip
-SHAPES_32 = (
-    (64, 64, 16, 4, 2), (64, 32, 16, 4, 2), (32, 32, 32, 4, 2), (16, 32, 32, 2, 2), (16, 16, 32, 2, 2),
-)  # fmt: skip
+SHAPES: dict[str, tuple[tuple[int, int, int, int, int], ...]] = {
+    "16": (
+        (128, 256, 64, 8, 3), (128, 128, 64, 8, 4), (128, 64, 64, 4, 3), (128, 64, 64, 8, 3), (64, 128, 64, 4, 4),
+        (64, 64, 128, 4, 3), (64, 64, 64, 4, 4), (32, 64, 128, 4, 4), (32, 64, 64, 4, 4), (16, 128, 64, 4, 4),
+        (16, 64, 128, 4, 4), (16, 32, 128, 2, 4), (16, 16, 64, 2, 4),
+    ),
+    "8": (
+        (128, 128, 128, 4, 3), (128, 64, 128, 4, 3), (64, 128, 128, 4, 4), (64, 64, 128, 4, 4), (32, 64, 128, 4, 4),
+        (16, 128, 128, 4, 4), (16, 64, 128, 4, 4), (16, 32, 128, 2, 4), (16, 16, 128, 2, 4),
+    ),
+    "mixed": (
+        (128, 128, 64, 8, 3), (64, 128, 128, 4, 3), (64, 64, 128, 4, 3), (32, 64, 128, 4, 4), (16, 32, 128, 2, 4),
+        (16, 16, 128, 2, 4),
+    ),
+    "32": (
+        (64, 64, 16, 4, 2), (64, 32, 16, 4, 2), (32, 32, 32, 4, 2), (16, 32, 32, 2, 2), (16, 16, 32, 2, 2),
+    ),
+}  # fmt: skip
+BITS = {"16": 16, "8": 8, "mixed": 16, "32": 32}
 
 
-def candidates(bits: int) -> Iterator[ProductTile]:
-    """Tiles worth offering for operands of ``bits`` bits, with fewer stages as a fallback."""
-    for rows, columns, depth, warps, stages in SHAPES_32 if bits == 32 else SHAPES_16:
+def candidates(kind: str) -> Iterator[ProductTile]:
+    """Tiles worth offering for operands of a kind (16, 8 or 32 bits, or 16 beside 8), fewer stages as a fallback."""
+    for rows, columns, depth, warps, stages in SHAPES[kind]:
         for s in range(stages, 1, -1):
             yield ProductTile(rows=rows, columns=columns, depth=depth, warps=warps, stages=s)
+
+
+def operand_kind(program: TileProgram) -> str:
+    """What the operands of a program's block products are stored in, where they are not f32."""
+    tensors = {t.name: t for t in program.tensors}
+    fetched = {s.var.name: s for s in statements(program.body) if isinstance(s, Fetch) and s.raw}
+    bits: set[int] = set()
+    for s in statements(program.body):
+        if isinstance(s, Multiply):
+            for o in (s.a, s.b):
+                fetch = fetched.get(o.value.name) if isinstance(o.value, Read) else None
+                stored = () if fetch is None else choices(tensors[fetch.tensor].dtype)
+                bits |= {d.bits for d in stored} or {16}
+    narrow = {b for b in bits if b <= 8}
+    return "16" if not narrow else "mixed" if bits - narrow else "8"
 
 
 def epilogue_registers(program: TileProgram) -> int:
@@ -141,12 +173,16 @@ def held_elements(program: TileProgram, rows: str, streams: frozenset[str]) -> H
 
 
 def offered_tiles(
-    limits: Limits, bits: int, epilogue: int = 0, sharing: int = 1
+    limits: Limits, kind: str, epilogue: int = 0, sharing: int = 1, *, descriptors: bool = False
 ) -> tuple[tuple[int, int, int, int, int], ...]:
     """For each shape the deepest pipeline that fits; shapes that don't fit are dropped."""
     out: dict[tuple[int, int, int], tuple[int, int, int, int, int]] = {}
-    for tile in candidates(bits):
+    for tile in candidates(kind):
         key = (tile.rows, tile.columns, tile.depth)
-        if key not in out and tile.fits(limits, bits, epilogue=epilogue, sharing=sharing):
+        if sharing > 1 and tile.rows >= 128 and tile.warps < 8:
+            continue  # several accumulators want more threads
+        if key not in out and tile.fits(
+            limits, BITS[kind], descriptors=descriptors, epilogue=epilogue, sharing=sharing
+        ):
             out[key] = (tile.rows, tile.columns, tile.depth, tile.warps, tile.stages)
     return tuple(out.values())
