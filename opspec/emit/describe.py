@@ -19,25 +19,21 @@ Tile = tuple[str | None, ...]  # for each axis of a tensor its block dimension; 
 
 
 def describe(program: TileProgram) -> dict[str, Tile]:
-    """Tensors with a descriptor, and what its tile is; empty where no operand of a product has one."""
+    """Operands of products with a descriptor, and what its tile is. Results are stored through pointers:
+    on an H200 that was no slower, and they may lie anywhere."""
     tensors = {t.name: t for t in program.tensors}
     dims = {a.name: a.dims for a in program.axes}
     extents = {a.name: a.extent for a in program.axes}
     found: dict[str, Tile] = {}
     refused: set[str] = set()
-    operands: set[str] = set()
     for s in statements(program.body):
-        if not isinstance(s, Fetch | Write):
-            continue
-        axes = s.var.axes if isinstance(s, Fetch) else s.axes
-        tile = _tile(tensors[s.tensor], s.at, s.masks, axes, dims, extents)
-        plain = isinstance(s, Write) or (s.raw and _zero(s.other))
-        if tile is None or not plain or found.setdefault(s.tensor, tile) != tile:
+        if isinstance(s, Write):
             refused.add(s.tensor)
         elif isinstance(s, Fetch):
-            operands.add(s.tensor)
-    kept = {t: tile for t, tile in found.items() if t not in refused}
-    return kept if operands & kept.keys() else {}
+            tile = _tile(tensors[s.tensor], s.at, s.masks, s.var.axes, dims, extents)
+            if tile is None or not s.raw or not _zero(s.other) or found.setdefault(s.tensor, tile) != tile:
+                refused.add(s.tensor)
+    return {t: tile for t, tile in found.items() if t not in refused}
 
 
 def _zero(other: Value | None) -> bool:

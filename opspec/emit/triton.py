@@ -16,10 +16,10 @@ from opspec.emit.describe import Tile
 from opspec.emit.expressions import ATOM, TL, Expressions, literal, wrap
 from opspec.emit.names import escape
 from opspec.emit.running import loop_range, print_locate, print_scan
-from opspec.ir.dtypes import BF16, F8E4M3, F8E5M2, F32, I8, DType, DTypeParam, Storage, compute_dtype
+from opspec.ir.dtypes import F8E4M3, F8E5M2, F32, I8, DType, DTypeParam, Storage, compute_dtype
 from opspec.ir.integers import Greatest, Int, Least
 from opspec.ir.program import Op, Tensor
-from opspec.ir.values import Extent, Literal, Monoid, Read, Value
+from opspec.ir.values import Cast, Extent, Literal, Monoid, Read, Value
 from opspec.schedule.exact import holds, number
 from opspec.schedule.resources import operand_kind, side_by_side
 from opspec.schedule.split import Split
@@ -45,7 +45,7 @@ from opspec.schedule.tile import (
 REDUCE: dict[Monoid, str] = {
     "sum": "tl.sum", "prod": "reduce_prod", "max": "reduce_max", "min": "reduce_min", "any": "reduce_any", "all": "reduce_all",
 }  # fmt: skip
-WIDENED: dict[Storage, str] = {F8E4M3: "bf16_of_f8e4m3", I8: "bf16_of_i8"}
+WIDENED: dict[Storage, str] = {F8E4M3: "widen_f8e4m3", I8: "widen_i8"}
 WIDTH = 110
 
 
@@ -415,15 +415,18 @@ class _Printer:
         if o.masks:
             zero = "0.0" if o.value.dtype is F32 else "0"
             text = self.chosen(o.masks, o.axes, text, zero)
-        have: Storage | None = self.raw.get(o.value.name) if isinstance(o.value, Read) else None
+        value = o.value.x if isinstance(o.value, Cast) and o.value.implicit and not o.masks else o.value
+        have: Storage | None = self.raw.get(value.name) if isinstance(value, Read) else None
+        if have is not None and value is not o.value:
+            text = self.x.value(value, o.axes)
         want: Storage = o.cast if o.cast is not None else F32
         if have == want and not o.masks:
             return text[0]
         if have is None and want == F32:
             return text[0]
-        if self.tiles and have in WIDENED and want is BF16:
+        if self.tiles and have in WIDENED and want != F32:
             # descriptors say that the device has the instructions for it
-            return self.x.call(WIDENED[have], text[0])[0]
+            return self.x.call(WIDENED[have], text[0], self.x.storage(want))[0]
         return f"{wrap(text, ATOM)}.to({self.x.storage(want)})"
 
     def corner(self, tensor: str, at: tuple[Int, ...]) -> str:
@@ -453,17 +456,6 @@ class _Printer:
             text += ".T"
         self.raw[s.var.name] = self.tensor(s.tensor).dtype
         self.put(f"{s.var.name} = {text}")
-
-    def write_tile(self, s: Write, value: tuple[str, int]) -> None:
-        """A store of a whole tile."""
-        tile = self.tiles[s.tensor]
-        kept = tuple(a for a in tile if a is not None)
-        text = f"{wrap(value, ATOM)}.to({self.x.storage(self.tensor(s.tensor).dtype)})"
-        if kept != s.axes:
-            text += ".T"
-        if len(kept) < len(tile):
-            text += f".reshape({self.extents(tile)})"
-        self.put(f"{descriptor(s.tensor)}.store({self.corner(s.tensor, s.at)}, {text})")
 
     def fetch(self, s: Fetch) -> None:
         if s.tensor in self.tiles:
@@ -500,9 +492,6 @@ class _Printer:
         if self.tensor(s.tensor).dtype == F8E5M2:
             # the device's own conversion would make infinities finite
             value = self.x.call("to_f8e5m2_nonsat", value[0])
-        if s.tensor in self.tiles:
-            self.write_tile(s, value)
-            return
         args = [self.located(s.tensor, s.tensor, s.at, s.axes), value[0]]
         if s.masks:
             args.append(f"mask={self.mask(s.masks, s.axes)}")

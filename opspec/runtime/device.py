@@ -275,14 +275,14 @@ INTERPRETED = tl.constexpr(triton.knobs.runtime.interpret)
 
 
 @triton.jit
-def bf16_of_f8e4m3(x):
-    """The same values in bf16, four at a time, on NVIDIA devices of capability 9.0 or more.
+def widen_f8e4m3(x, TO: tl.constexpr):
+    """The same values in a wider type; in bf16 four at a time, on NVIDIA devices of capability 9.0 or more.
 
     A byte ``seeeemmm`` becomes ``s0000eeeemmm0000``, which is the value times 2**-120, and a product sets
     the exponent right (denormals too). The code of NaN gets all exponent bits by an addition that carries.
     """
-    if INTERPRETED:
-        return x.to(tl.bfloat16)
+    if INTERPRETED or tl.bfloat16 != TO:
+        return x.to(TO)
     return tl.inline_asm_elementwise(
         """
         {
@@ -318,14 +318,14 @@ def bf16_of_f8e4m3(x):
 
 
 @triton.jit
-def bf16_of_i8(x):
-    """The same integers in bf16, four at a time, on NVIDIA devices of capability 9.0 or more.
+def widen_i8(x, TO: tl.constexpr):
+    """The same integers in a wider type; in bf16 four at a time, on NVIDIA devices of capability 9.0 or more.
 
     The low seven bits stand behind the exponent of 128; 128 leaves them positive, 256 makes them negative,
     and these two differ in the bit where the byte has its sign.
     """
-    if INTERPRETED:
-        return x.to(tl.bfloat16)
+    if INTERPRETED or tl.bfloat16 != TO:
+        return x.to(TO)
     return tl.inline_asm_elementwise(
         """
         {

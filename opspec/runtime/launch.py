@@ -244,6 +244,8 @@ FLAT = ((32, 64, 4, 3), (32, 32, 4, 2), (16, 128, 4, 2), (16, 64, 4, 2), (16, 32
 CHAINS = (*WIDE, *NARROW, *FLAT)
 # where each tile of rows meets an edge of its own, less of a smaller tile is masked
 EDGED = (*NARROW[:2], *WIDE, *NARROW[2:], *FLAT)
+# and small tiles leave room for several programs, one of which multiplies while another takes exponentials
+NARROW_ROWS = 64
 CHAIN_REGISTERS = 216
 
 
@@ -266,7 +268,7 @@ def pick_chain(
     most programs that still fits.
     """
     best = None
-    for block, chunk, warps, stages in EDGED if edged else CHAINS:
+    for block, chunk, warps, stages in EDGED if edged or accumulated <= NARROW_ROWS else CHAINS:
         choice = (block, chunk, warps, stages)
         if width == 4:
             choice = (block, max(chunk // 2, 16), warps, 2)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from opspec.ir.dtypes import choices
-from opspec.ir.values import Read, Unary, walk
+from opspec.ir.values import Cast, Read, Unary, walk
 from opspec.schedule.tile import Fetch, Let, Loop, Multiply, Statement, TileProgram, statements
 
 REGISTERS_PER_THREAD = 255
@@ -108,7 +108,8 @@ def operand_kind(program: TileProgram) -> str:
     for s in statements(program.body):
         if isinstance(s, Multiply):
             for o in (s.a, s.b):
-                fetch = fetched.get(o.value.name) if isinstance(o.value, Read) else None
+                value = o.value.x if isinstance(o.value, Cast) and o.value.implicit else o.value
+                fetch = fetched.get(value.name) if isinstance(value, Read) else None
                 stored = () if fetch is None else choices(tensors[fetch.tensor].dtype)
                 bits |= {d.bits for d in stored} or {16}
     narrow = {b for b in bits if b <= 8}
