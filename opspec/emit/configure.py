@@ -41,7 +41,8 @@ ACCUMULATOR = 16384  # elements of a product's accumulator, beside which its epi
 class Sizes:
     """Elements of a block: the most that is held whole, of a chunk of a stream, of rows together, and
     of a block without reductions; ``least``: of a whole axis along memory. ``product``: the most along one axis of a block product (None: what
-    the resource model offers), ``held`` the same where the axis is whole; ``steps``: the fewest of a stream for a program of its own. ``SMALL`` sizes make
+    the resource model offers), ``held`` the same where the axis is whole; ``steps``: the fewest of a stream for a program of its own; ``copied``: the fewest rows and columns of a
+    product for which odd rows are copied. ``SMALL`` sizes make
     ``verify`` walk every variant on small shapes; they are sizes that a matrix unit still takes."""
 
     resident: int = 16384
@@ -52,9 +53,12 @@ class Sizes:
     product: int | None = None
     held: int = 512
     steps: int = 4
+    copied: int = 512
 
 
-SMALL = Sizes(resident=4, chunk=16, together=16, pointwise=32, least=1, product=16, held=16, steps=1)
+SMALL = Sizes(
+    resident=4, chunk=16, together=16, pointwise=32, least=1, product=16, held=16, steps=1, copied=16
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -349,7 +353,8 @@ def _chain_choice(
         "width",
         str(limits.shared_memory),
         " * ".join(others) or "1",
-        *(["True"] if _edged(variant.program, rows[0]) else []),
+        *(["edged=True"] if _edged(variant.program, rows[0]) else []),
+        *(["narrow=True"] if operand_kind(variant.program) != "16" else []),
     ]
     lines.append("# rows, chunk, warps, stages: the first that registers and shared memory hold")
     lines.append(

@@ -22,6 +22,7 @@ from opspec.schedule.plan import Plan
 
 RELATION = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 STEPS = 4
+COPIED = 512
 PY = {"float": "float", "int": "int", "bool": "bool"}
 
 
@@ -29,13 +30,15 @@ PY = {"float": "float", "int": "int", "bool": "bool"}
 class KernelLaunch:
     """One kernel of a boundary, ready to print: its variants' texts and configurations.
 
-    ``steps``: the fewest steps of a stream that are worth a program of their own.
+    ``steps``: the fewest steps of a stream that are worth a program of their own; ``copied``: the fewest
+    rows and columns of a product for which operands with odd rows are copied.
     """
 
     plan: Plan
     texts: tuple[KernelText, ...]
     choices: tuple[Choice, ...]
     steps: int = STEPS
+    copied: int = COPIED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -370,6 +373,7 @@ class _Launcher:
             tiled = [t for t in touched if any(t.name in d.tiles for d in described)]
             named = ", ".join(self.names[t.name] for t in tiled)
             self.lines.append(f"described = launch.describable({named})")
+            self._copies(k, tiled)
         self.lines.append(f"kernel, grid, options{', tiles' if described else ''} = {call}")
         made = [
             Configure(name=name, kernel=k.plan.block.name, params="", lines=tuple(self._configure_lines(k)))
@@ -390,6 +394,23 @@ class _Launcher:
         kinds = {"width": "int", "aligned": "bool", "described": "bool"}
         params = ", ".join([*(f"{d}: int" for d in dims), *(f"{f}: {kinds[f]}" for f in flags)])
         return [replace(made[0], params=params), *made[1:]]
+
+    def _copies(self, k: KernelLaunch, tiled: list[Tensor]) -> None:
+        """Lines that copy operands whose rows no descriptor takes, where a block product reads them often."""
+        text = next((t for t in k.texts if t.described is not None and t.grouped), None)
+        if text is None:
+            return
+        product = next(iter(k.plan.variants[-1].roles.products.values()))
+        axes = {a.name: host_int(a.extent, self.names) for a in k.plan.variants[-1].program.axes}
+        named = ", ".join(self.names[t.name] for t in tiled)
+        least = "" if k.copied == COPIED else f", least={k.copied}"
+        self.lines.append(
+            f"if not described and copying.copies_pay({axes[product.rows]}, {axes[product.columns]}, {named}{least}):"
+        )
+        for t in tiled:
+            name = self.names[t.name]
+            self.lines.append(f"    {name} = copying.aligned_rows(call, {name})")
+        self.lines.append(f"    described = launch.describable({named})")
 
     def _start(self, k: KernelLaunch, text: KernelText, kernel: str, grid: str, described: bool) -> str:
         """The line that starts a kernel, with descriptors or with pointers."""

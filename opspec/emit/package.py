@@ -97,6 +97,7 @@ class _KernelFile:
     origin: str
     helpers: tuple[str, ...]
     helper_import: str
+    runtime: str
     ops: tuple[_OpModel, ...]
 
 
@@ -204,7 +205,7 @@ def _schedule(
         configure(plan.graph, v, t, names, limits, sizes, cases, last=k == last)
         for k, (v, t) in enumerate(zip(plan.variants, merged, strict=True))
     )
-    return KernelLaunch(plan=plan, texts=merged, choices=choices, steps=sizes.steps)
+    return KernelLaunch(plan=plan, texts=merged, choices=choices, steps=sizes.steps, copied=sizes.copied)
 
 
 def _printed(text: KernelText) -> list[KernelText]:
@@ -281,9 +282,15 @@ def _kernel_file(
         helper_import="\n".join(fold(f"from opspec.runtime.device import ({', '.join(helpers)})"))
         if len(f"from opspec.runtime.device import {', '.join(helpers)}") > 110
         else f"from opspec.runtime.device import {', '.join(helpers)}",
+        runtime="copying, launch, library" if _copies(ops) else "launch, library",
         ops=ops,
     )
     return _render("kernel.py.j2", model)
+
+
+def _copies(ops: tuple[_OpModel, ...]) -> bool:
+    lines = (line for op in ops for f in op.functions for line in f.launch.lines)
+    return any("copying." in line for line in lines)
 
 
 def _op_model(

@@ -258,13 +258,14 @@ def pick_chain(
     shared: int,
     others: int = 1,
     edged: bool = False,
+    narrow: bool = False,
 ) -> tuple[int, int, int, int]:
     """Rows, chunk, warps and stages for a stream of block products.
 
     ``accumulated``: f32 elements per row that are carried; ``kept``: operand elements per row;
     ``loaded``: operand elements per index of the stream, of ``width`` bytes; ``shared``: bytes of
     shared memory; ``others``: programs along the other axes; ``edged``: whether where the stream ends
-    depends on the row. The first that fits and fills the device; if none fills it, the one with the
+    depends on the row; ``narrow``: whether an operand is stored in bytes. The first that fits and fills the device; if none fills it, the one with the
     most programs that still fits.
     """
     best = None
@@ -272,7 +273,7 @@ def pick_chain(
         choice = (block, chunk, warps, stages)
         if width == 4:
             choice = (block, max(chunk // 2, 16), warps, 2)
-        elif width == 1 and block == 16 and chunk == 128:
+        elif narrow and block == 16 and chunk == 128:
             choice = (block, chunk, 8, 3)  # bytes are widened by every thread
         if block > power_of_2(rows, 16) or not _holds(choice, accumulated, kept, loaded, width, shared):
             continue
