@@ -6,7 +6,7 @@ set -u -o pipefail
 report="${RUNNER_TEMP:-/tmp}/opspec-review.md"
 if ! git rev-parse --verify --quiet --end-of-options "$BASE^{commit}" >/dev/null; then
   if git fetch --quiet --no-tags --depth=1 origin "$BASE"; then  # a shallow checkout has not got it
-    BASE=FETCH_HEAD
+    git rev-parse --verify --quiet --end-of-options "$BASE^{commit}" >/dev/null || BASE=FETCH_HEAD  # a branch
   fi
 fi
 

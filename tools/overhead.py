@@ -145,7 +145,7 @@ def by_hand(operator: Any, tensors: tuple[Any, ...], numbers: list[Any], outs: A
         del zeroed
         return torch.empty(shape, dtype=dtype, device=tensors[0].device)
 
-    call = SimpleNamespace(start=start, workspace=workspace)
+    call = SimpleNamespace(start=start, workspace=workspace, tuned=lambda _: {})
     results = () if outs is None else outs if isinstance(outs, tuple) else (outs,)
     whole = [n for n in numbers if not isinstance(n, float)]
     dims, _ = operator.check(*tensors, *whole)

@@ -8,6 +8,7 @@ a second: whoever asks a question waits for it.
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -72,7 +73,7 @@ class Timer:
 
 @contextmanager
 def watching() -> Iterator[Timer]:
-    """Times every rewrite that is called as ``sympy.NAME``."""
+    """Times every rewrite that is called as ``sympy.NAME``, without the collector, as commands run."""
     timer = Timer()
     before = {name: getattr(sympy, name) for name in REWRITES}
     for name, function in before.items():
@@ -81,12 +82,16 @@ def watching() -> Iterator[Timer]:
         setattr(sympy, name, timer.around(name, function))
     make = sympy.Poly.__new__
     sympy.Poly.__new__ = staticmethod(timer.around("Poly", make))
+    was = gc.isenabled()
+    gc.disable()
     try:
         yield timer
     finally:
         sympy.Poly.__new__ = make
         for name, function in before.items():
             setattr(sympy, name, function)
+        if was:
+            gc.enable()
 
 
 def questions(op: Op) -> Iterator[tuple[str, str]]:
@@ -159,8 +164,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             module = load(path)
             for op in module.ops:
                 ask_everything(module, op, timer)
+                gc.collect()
         for seed in range(options.random):
             count_random(seed, timer)
+            if seed % 100 == 99:
+                gc.collect()
     longest = timer.longest
     print(
         f"{timer.count} calls; the longest: sympy.{longest.name} of {longest.size} operations, "

@@ -28,7 +28,7 @@ BAD_QUERY = register(
         title="The query can't be read.",
         why="Queries are arithmetic over the closed forms of an op, in the tool's own small language.",
         example="opspec query decode.op 'flops / / bytes'",
-        fix="See the names that `opspec query` lists.",
+        fix="Write it as in `ai.tensor at (T = 8192)`, `solve(ai.tensor == ridge, G)` or `bytes[k] / 2.5 TB/s`.",
     )
 )
 UNKNOWN_NAME = register(

@@ -42,8 +42,8 @@ class BlockTime:
     @property
     def time(self) -> sympy.Expr:
         """The longest resource, and the launch."""
-        work = [v for k, v in self.seconds.items() if k != "launch"]
-        return largest(*work) + self.seconds["launch"]
+        work = [v for k, v in self.seconds.items() if k != "launch" and v != 0]
+        return largest(*work or [sympy.Integer(0)]) + self.seconds["launch"]
 
 
 def block_times(

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gc
 import sys
+from argparse import Namespace
 from collections.abc import Sequence
+
+from opspec.diagnostics import Failure
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -12,7 +15,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None:
         gc.set_threshold(200_000, 20, 50)  # a command is short, and most of what it makes stays
     from opspec.cli.parser import build_parser
-    from opspec.diagnostics import Failure
 
     parser = build_parser()
     options = parser.parse_args(argv)
@@ -22,13 +24,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(options.run(options))
     except Failure as failure:
-        from opspec.diagnostics.render import render_github, render_json, render_text
+        return _refuse(failure, options)
+    except (RecursionError, MemoryError) as error:
+        from opspec.cli.exhausted import exhausted
 
-        show = {"json": render_json, "github": render_github}.get(
-            getattr(options, "format", "text"), render_text
-        )
-        print(show(failure.diagnostics), file=sys.stderr)
-        return 2
+        return _refuse(exhausted(error), options)
     except KeyboardInterrupt:
         print("interrupted; files written so far are whole", file=sys.stderr)
         return 130
@@ -38,3 +38,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     finally:
         if argv is None:
             gc.freeze()  # the process ends here: what is left need not be searched for cycles
+
+
+def _refuse(failure: Failure, options: Namespace) -> int:
+    """Say what is wrong with the input, in the format that was asked for."""
+    from opspec.diagnostics.render import render_github, render_json, render_text
+
+    show = {"json": render_json, "github": render_github}.get(getattr(options, "format", "text"), render_text)
+    print(show(failure.diagnostics), file=sys.stderr)
+    return 2

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from opspec.diagnostics import Diagnostic, Failure
-from opspec.driver.files import write_atomically
+from opspec.driver.files import NOT_FOUND, write_atomically
 from opspec.driver.select import Target, choose_ops, split_target
 from opspec.ir.program import Module, Op
 
@@ -26,14 +26,25 @@ def run(options: argparse.Namespace) -> int:
     target = split_target(options.spec)
     module = load(target.spec.path)
     ops = choose_ops(module, target)
-    _check_workloads(module, ops, options.at)
+    check_workloads(module, ops, options.at)
     _check_machine(options.machine)
     _need_torch()
     package = build_package(module, target.spec.shown, limits())
     with tempfile.TemporaryDirectory(prefix="opspec-bench-") as folder:
         for name in ("kernel.py", "bench.py"):
             write_atomically(Path(folder) / name, package.files[name])
+        if options.tuned:
+            write_atomically(Path(folder) / "tuned.json", _tuned(Path(options.tuned)))
         return _wait([sys.executable, str(Path(folder) / "bench.py"), *arguments(target, options)])
+
+
+def _tuned(path: Path) -> str:
+    """The text of what ``opspec tune`` wrote."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        message = f"`{path}` can't be read: {error.strerror}"
+        raise Failure(Diagnostic(code=NOT_FOUND, message=message, span=None)) from error
 
 
 def arguments(target: Target, options: argparse.Namespace) -> list[str]:
@@ -43,12 +54,14 @@ def arguments(target: Target, options: argparse.Namespace) -> list[str]:
     found += [
         f"--{k}={v}" for k, v in (("json", options.json), ("machine", options.machine)) if v is not None
     ]
+    found += [f"--peer={name}" for name in options.peer]
     found += ["--no-peers"] if options.no_peers else []
     found += ["--quick"] if options.quick else []
     return found
 
 
-def _check_workloads(module: Module, ops: tuple[Op, ...], wanted: list[str]) -> None:
+def check_workloads(module: Module, ops: tuple[Op, ...], wanted: list[str]) -> None:
+    """Raise ``Failure`` for a workload that none of the ops has."""
     from opspec.analysis.query.context import unknown, written
 
     known = [w.name for op in ops for w in module.workloads_of(op.name)]

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opspec.driver.compile import Compiled
+    from opspec.driver.library import Relative
     from opspec.driver.targets import Target as Architecture
     from opspec.emit.launcher import KernelLaunch
 
-MACHINE = "h200"
+CARDS = ("h200", "a100", "b200", "mi300x", "l40s")
 
 _CODE = re.compile(r"[Oo][Pp]\d{1,9}")
 
@@ -40,10 +41,15 @@ def run(options: argparse.Namespace) -> int:
         return 0
     module = load(target.spec.path)
     chosen = [(op, stages.boundary_of(op, options.boundary)) for op in _ops(module, target, options.boundary)]
+    library: Sequence[Relative] = ()
+    if options.stage is None:
+        from opspec.driver.library import library_of, relatives_in
+
+        library = relatives_in(library_of(target.spec))  # once, and before torch is there: it may fork
     refused: list[Diagnostic] = []
     for k, (op, boundary) in enumerate(chosen):
         try:
-            text = _explained(module, target, op, boundary, options)
+            text = _explained(module, target, op, boundary, options, library)
         except Failure as failure:
             refused += failure.diagnostics
         else:
@@ -61,7 +67,12 @@ def _ops(module: Module, target: Target, boundary: str) -> tuple[Op, ...]:
 
 
 def _explained(
-    module: Module, target: Target, op: Op, boundary: Boundary, options: argparse.Namespace
+    module: Module,
+    target: Target,
+    op: Op,
+    boundary: Boundary,
+    options: argparse.Namespace,
+    library: Sequence[Relative],
 ) -> str:
     from opspec.driver import stages
 
@@ -84,7 +95,7 @@ def _explained(
             compiled = stages.compiled_of(own, op, found, kernel, target_of(options.target))
             return stages.assembly(compiled, options.stage)
         case _:
-            return _summary(module, target, op, boundary, found, kernel, options.target)
+            return _summary(module, target, op, boundary, found, kernel, options.target, library)
 
 
 def _summary(
@@ -95,17 +106,21 @@ def _summary(
     found: tuple[KernelLaunch, ...],
     kernel: str,
     wanted: str,
+    library: Sequence[Relative],
 ) -> str:
     from opspec.driver import stages
     from opspec.driver.explain import explain_kernel
+    from opspec.schedule.totals import typical_of, with_parts
 
     chosen = target_of(wanted)
     own = stages.only(module, op)
     compiled = stages.compiled_of(own, op, found, kernel, chosen) if stages.can_compile() else None
     lines = [f"{op.name} of {target.spec.shown}"]
+    op = with_parts(op, typical_of(module.workloads_of(op.name)))
+    boundary = next(b for b in op.boundaries if b.name == boundary.name)
     for k, launch in zip(boundary.kernels, found, strict=True):
         lines += ["", *explain_kernel(boundary, k, launch)]
-    lines += _questions(module, target, op, boundary, found, compiled or [], chosen)
+    lines += _questions(module, target, op, boundary, found, compiled or [], chosen, library)
     return "\n".join([*lines, "", *_resources(compiled, chosen)])
 
 
@@ -117,10 +132,11 @@ def _questions(
     found: tuple[KernelLaunch, ...],
     compiled: Sequence[Compiled],
     chosen: Architecture,
+    library: Sequence[Relative],
 ) -> list[str]:
     """Kind of problem, patterns, passes, neighbours, limits, and other specs with the same pattern."""
     from opspec.analysis.machine import load as machine
-    from opspec.driver.library import library_of, others, relatives_in
+    from opspec.driver.library import others
     from opspec.driver.pattern import pattern_of
     from opspec.driver.questions import Asked, answers
 
@@ -130,12 +146,11 @@ def _questions(
         op=op,
         boundary=boundary,
         launches=found,
-        machine=machine(MACHINE),
+        machine=next((m for m in map(machine, CARDS) if m.target == chosen.name), machine(CARDS[0])),
         programs=chosen.limits.multiprocessors,
         folder=target.spec.path.resolve().parent,
         blocks=blocks,
     )
-    library = relatives_in(library_of(target.spec))
     own = (target.spec.shown, op.name)
     return answers(asked, [others(pattern_of(launch.plan), own, library) for launch in found])
 

@@ -23,7 +23,7 @@ def lazy(module: str) -> Callable[[argparse.Namespace], int]:
 
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="opspec", description="One source for a GPU operator's closed-form cost, kernel and benchmark."
     )
     parser.add_argument("--version", action="version", version=f"opspec {VERSION}")
@@ -97,8 +97,19 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("--at", action="append", default=[], metavar="WORKLOAD")
     p.add_argument("--json", metavar="FILE")
     p.add_argument("--machine", metavar="NAME")
+    p.add_argument("--peer", action="append", default=[], metavar="MODULE:FUNCTION", help="measure it beside")
     p.add_argument("--no-peers", action="store_true")
+    p.add_argument("--tuned", metavar="FILE", help="launch as `opspec tune` found (its tuned.json)")
     p.add_argument("--quick", action="store_true")
+
+    p = _command(commands, "tune", "find faster launch options on the GPU that is there")
+    p.add_argument("spec", metavar="SPEC[:OP]")
+    p.add_argument("--at", "--workload", action="append", default=[], metavar="WORKLOAD")
+    p.add_argument("--out", default="generated", metavar="DIR", help="where packages are (generated/)")
+    p.add_argument(
+        "--candidates", type=_positive, default=24, metavar="N", help="tried per kernel, by rank (24)"
+    )
+    p.add_argument("--budget", type=float, default=5.0, metavar="S", help="seconds of the last race (5)")
 
     p = _command(
         commands, "explain", "roles, rewrites, laws, resources; any stage of the compiler; a diagnostic code"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from difflib import get_close_matches
+from functools import lru_cache
 from importlib import import_module
 
 from opspec.diagnostics import Code, Diagnostic, Failure, codes, register
+from opspec.driver.related import related
 from opspec.resources import PACKAGE
 
 _REGISTERS = re.compile(r"^\w+ = register\(", re.MULTILINE)
@@ -29,10 +31,11 @@ def all_codes() -> dict[str, Code]:
     return codes()
 
 
-def registering() -> list[str]:
+@lru_cache(maxsize=1)
+def registering() -> tuple[str, ...]:
     """The modules of opspec that register codes, found in their sources; importing them needs no torch."""
     paths = (p for p in sorted(PACKAGE.rglob("*.py")) if _REGISTERS.search(p.read_text(encoding="utf-8")))
-    return [".".join((PACKAGE.name, *p.relative_to(PACKAGE).with_suffix("").parts)) for p in paths]
+    return tuple(".".join((PACKAGE.name, *p.relative_to(PACKAGE).with_suffix("").parts)) for p in paths)
 
 
 def find_code(name: str) -> Code:
@@ -51,7 +54,7 @@ def find_code(name: str) -> Code:
 
 
 def page(code: Code) -> str:
-    """What a code means, why it is one, an example and a fix, as plain text."""
+    """What a code means, why it is one, an example, a fix and what it has to do with, as plain text."""
     from textwrap import wrap
 
     head = f"{code.severity}[{code.code}]: {sentence(code.title)}"
@@ -60,6 +63,10 @@ def page(code: Code) -> str:
         parts.append("For example:\n\n" + "\n".join(f"    {line}" for line in code.example.splitlines()))
     if code.fix:
         parts.append("\n".join(wrap(f"Fix: {code.fix}", 100)))
+    known = all_codes()
+    beside = [f"  {c}  {sentence(known[c].title)}" for c in related(code.code) if c in known]
+    if beside:
+        parts.append("\n".join(["See also:", *beside]))
     return "\n\n".join(parts)
 
 
@@ -99,4 +106,6 @@ def reference() -> str:
             parts.append(f"```\n{code.example}\n```\n")
         if code.fix:
             parts.append(f"{'A warning. ' if code.severity == 'warning' else ''}Fix: {code.fix}\n")
+        if related(code.code):
+            parts.append(f"See also {', '.join(related(code.code))}.\n")
     return "\n".join(parts)

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from opspec.driver.targets import Target
+from opspec.emit.host import stored_extents
 from opspec.emit.launcher import KernelLaunch, streamed_tensors
 from opspec.emit.triton import descriptor, identifiers, pointer, stride
 from opspec.ir.dtypes import DType, DTypeParam
 from opspec.ir.program import Module, Op
 
 POINTER = {
-    "f32": "*fp32", "bf16": "*bf16", "f16": "*fp16", "f8e4m3": "*fp8e4nv", "f8e5m2": "*fp8e5", "i8": "*i8",
+    "f32": "*fp32", "bf16": "*bf16", "f16": "*fp16", "f8e4m3": "*fp8e4nv", "f8e5m2": "*fp8e5", "i8": "*i8", "i4": "*u8",
     "i32": "*i32", "i64": "*i64", "bool": "*i1",
 }  # fmt: skip
 SCALAR = {"float": "fp32", "int": "i32", "bool": "i32"}
@@ -114,7 +115,7 @@ def _compile(
         for i in reversed(range(len(tensor.extents))):
             signature[stride(tensor, i)] = "i32"
             values[stride(tensor, i)] = step
-            step *= tensor.extents[i].evaluate(full)
+            step *= stored_extents(tensor)[i].evaluate(full)
     taken = [
         t for t in launch.plan.block.tensors if {pointer(t.name), descriptor(t.name)} & set(kernel.arg_names)
     ]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from opspec.driver.traffic import fetches, program_traffic, walked
+from opspec.driver.traffic import fetches, program_traffic, segment_loops, walked
 from opspec.emit.launcher import KernelLaunch
 from opspec.ir.integers import FloorDiv, Int
 from opspec.ir.program import Boundary, Kernel
@@ -27,6 +27,11 @@ def explain_kernel(boundary: Boundary, kernel: Kernel, launch: KernelLaunch) -> 
     for define in kernel.body:
         if define.kind != "temp" and define.span is not None:
             lines += wrapped(" ".join(define.span.text.split()))
+    parts = [d.origin for d in kernel.body if d.name.endswith(".parts")]
+    if parts:
+        lines += wrapped(
+            f"partial results of {', '.join(dict.fromkeys(parts))}, one a program; the next launch combines them"
+        )
     lines += ["", *_roles(plan), ""]
     lines += _list("rewrites", [f"{a.statement}: {a.text} ({a.rule})" for a in plan.rewrites])
     lines += _list("online laws", _notes(plan))
@@ -34,7 +39,8 @@ def explain_kernel(boundary: Boundary, kernel: Kernel, launch: KernelLaunch) -> 
         lines += _list(f"{label(plan, variant)} variant", _walks(variant.program))
         traffic = _traffic(variant.program, text.blocks)
         lines += _list("  traffic beyond the compulsory bytes", traffic, indent="    ")
-        lines += _list("  traffic", [_bytes(boundary, plan, variant)], indent="    ")
+        if not parts:  # each point once, and the partial results, which are few
+            lines += _list("  traffic", [_bytes(boundary, plan, variant)], indent="    ")
     return lines
 
 
@@ -97,8 +103,10 @@ def _walks(program: TileProgram) -> list[str]:
     """How the streams are walked and what is fetched more than once."""
     loops = list(_loops(program.body))
     lines = []
+    places = {loop.axis: place for loop, place in segment_loops(program.body)}
     for axis, count in Counter(loop.axis for loop in loops).items():
-        lines.append(f"{count} sweep{'' if count == 1 else 's'} over {axis}")
+        only = f", only the segments in which {places[axis]} of the program lies" if axis in places else ""
+        lines.append(f"{count} sweep{'' if count == 1 else 's'} over {axis}{only}")
     if not loops:
         lines.append("no stream: everything is held at once")
     fetched = Counter(f.tensor for f, _ in fetches(program.body) if f.reread)
@@ -112,9 +120,10 @@ def _walks(program: TileProgram) -> list[str]:
 def _traffic(program: TileProgram, blocks: Mapping[str, str]) -> list[str]:
     """Tensors that several programs, or several steps of an outer stream, load alike."""
     seen: dict[str, str] = {}
+    segments = {loop.axis for loop, _ in segment_loops(program.body)}
     for fetch, around in fetches(program.body):
         own = {name for i in fetch.at for name in i.free_indices()}
-        steps = [a for a in program.axes if walked(a, around)]
+        steps = [a for a in program.axes if walked(a, around) and a.name not in segments]
         again = [a for a in steps if a.name not in own]
         if own and again:
             times = " * ".join(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from opspec.diagnostics import Code, Diagnostic, Failure, register
+from opspec.diagnostics.hints import nearest
 
 NOT_FOUND = register(
     Code(
@@ -41,23 +42,40 @@ class Spec:
 
 
 def find_specs(paths: Iterable[str]) -> list[Spec]:
-    """Every `.op` file that the paths name, each once, sorted; raises ``Failure`` for a path without one."""
+    """Every `.op` file that the paths name, each once, sorted; raises ``Failure`` for a path without one.
+
+    Folders and pipes that are called so are left out; a link that leads nowhere is told by whoever reads it.
+    """
     found: dict[Path, Spec] = {}
     for text in paths:
         path = Path(text)
-        if path.is_dir():
-            files = sorted(path.rglob("*.op"))
+        if text and path.is_dir():
+            files = sorted(p for p in path.rglob("*.op") if p.is_file() or not p.exists())
         elif path.is_file():
             files = [path]
         else:
             raise Failure(
-                Diagnostic(code=NOT_FOUND, message=f"there is no file or folder `{text}`", span=None)
+                Diagnostic(
+                    code=NOT_FOUND,
+                    message=f"there is no file or folder `{text[:200]}`",
+                    span=None,
+                    help=_near(path),
+                )
             )
         if not files:
             raise Failure(Diagnostic(code=NOT_FOUND, message=f"`{text}` holds no `.op` file", span=None))
         for file in files:
             found.setdefault(file.resolve(), _spec(file, path))
     return list(found.values())
+
+
+def _near(path: Path) -> str:
+    """A file or folder beside it that has nearly its name."""
+    try:
+        beside = [p.name for p in path.parent.iterdir() if p.suffix == ".op" or p.is_dir()]
+    except OSError:
+        return ""
+    return nearest(path.name, beside[:1_000])
 
 
 def _spec(file: Path, given: Path) -> Spec:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from opspec.ir.dtypes import choices
 from opspec.ir.integers import Datum, FloorDiv, Int
 from opspec.ir.values import Binary, Read, Value, walk
-from opspec.schedule.graph import Fold, Graph, Load, Point, Store
+from opspec.schedule.graph import Fold, Graph, Load, Point, Prefix, Store
 from opspec.schedule.laws import Law, find_law
 from opspec.schedule.plan import Plan
 from opspec.schedule.roles import Product
@@ -61,23 +61,36 @@ def pattern_of(plan: Plan) -> Pattern:
     """The pattern of a kernel."""
     graph = plan.graph
     products = {c.fold: c for c in contractions(plan)}
-    folds = [n for n in graph.nodes if isinstance(n, Fold)]
+    walked = [n for n in graph.nodes if isinstance(n, Fold | Prefix)]
+    folds = [n for n in walked if isinstance(n, Fold)]
     letters: dict[str, str] = {}
-    for fold in folds:
-        for axis in fold.over:
+    for node in walked:
+        for axis in node.over if isinstance(node, Fold) else (node.along,):
             letters.setdefault(axis, chr(ord("a") + len(letters) % 26))
     steps: dict[str, int] = {}
-    for fold in folds:
-        over = " and ".join(sorted(letters[a] for a in fold.over))
-        text = f"{_kind(fold, products)} over {over}{_after(graph, fold, folds)}"
+    for node in walked:
+        if isinstance(node, Prefix):
+            text = f"running {node.monoid} along {letters[node.along]}{_manner(node)}"
+        else:
+            over = " and ".join(sorted(letters[a] for a in node.over))
+            text = f"{_kind(node, products)} over {over}{_after(graph, node, folds)}"
         steps[text] = steps.get(text, 0) + 1
     free = {a for c in products.values() for a in (*c.rows, *c.columns)}
     stored = {a for n in graph.nodes if isinstance(n, Store) for a in n.axes}
-    mapped = sorted(letters[a] for a in stored - free if a in letters)
+    folded = {a for f in folds for a in f.over}
+    mapped = sorted(letters[a] for a in (stored - free) & folded)
     lines = [text if n == 1 else f"{n} times {text}" for text, n in steps.items()]
     if mapped:
         lines.append(f"a map over {' and '.join(mapped)}")
     return Pattern(tuple(lines) or ("a map",), tuple(_traits(plan, products)))
+
+
+def _manner(node: Prefix) -> str:
+    """How a scan differs from the plain one."""
+    how = ["that forgets"] if node.decay is not None else []
+    how += ["from the end"] if node.reverse else []
+    how += ["without the point itself"] if node.exclusive else []
+    return f" {', '.join(how)}" if how else ""
 
 
 def _kind(fold: Fold, products: dict[str, Contraction]) -> str:
@@ -89,6 +102,8 @@ def _kind(fold: Fold, products: dict[str, Contraction]) -> str:
 
 def _after(graph: Graph, fold: Fold, folds: list[Fold]) -> str:
     """How a fold stands to an earlier one over an axis of its own that it depends on."""
+    if fold.extreme is not None:
+        return " beside its extreme"
     for state in folds[: folds.index(fold)][::-1]:
         if set(state.over) & set(fold.over) and _depends(graph, fold, state.name):
             law = state.monoid in _EXTREMES and isinstance(find_law(graph, fold, state), Law)
@@ -163,18 +178,20 @@ def _traits(plan: Plan, products: dict[str, Contraction]) -> Iterator[str]:
     """What sets a kernel apart from others of its pattern."""
     graph, block = plan.graph, plan.block
     loads = [n for n in graph.nodes if isinstance(n, Load)]
-    limits: list[Int] = [c for n in graph.nodes if isinstance(n, Load | Fold | Store) for c in n.constraints]
+    limits: list[Int] = [
+        c for n in graph.nodes if isinstance(n, Load | Fold | Prefix | Store) for c in n.constraints
+    ]
     at = [i for n in loads for i in n.at]
-    if products:
-        yield "on the matrix unit" if all(c.unit for c in products.values()) else "not on the matrix unit"
+    if products and all(c.unit for c in products.values()):
+        yield "the matrix unit"
     if any(isinstance(x, Datum) for i in at for x in i.atoms()):
         yield "gathered reads"
     if any(_shares(i) for i in at):
-        yield "groups share an operand"
+        yield "grouped operands"
     if any(len(c.free_indices()) > 1 and not c.tensors() for c in limits):
         yield "a restricted domain"
     if any(c.tensors() for c in limits) or any(a.extent.tensors() for a in block.axes):
-        yield "lengths are data"
+        yield "lengths from data"
     if any(n.otherwise is not None for n in loads):
         yield "reads past an edge"
     if any(
@@ -182,16 +199,17 @@ def _traits(plan: Plan, products: dict[str, Contraction]) -> Iterator[str]:
         for c in products.values()
         for o in c.operands
     ):
-        yield "operands are computed"
+        yield "computed operands"
     if products and any(_behind(graph, n) for n in graph.nodes if isinstance(n, Store)):
         yield "an epilogue"
-    if any(t.role == "inout" for t in block.tensors if any(n.tensor == t.name for n in loads)):
-        yield "in place"
+    stored = {n.tensor for n in graph.nodes if isinstance(n, Store)}
+    if any(t.role == "inout" for t in block.tensors if t.name in stored):
+        yield "updates in place"
     if any(
         d.bits <= _NARROW and d.kind != "bool" for n in loads for d in choices(block.tensor(n.tensor).dtype)
     ):
         yield "8-bit storage"
-    if len({n.tensor for n in graph.nodes if isinstance(n, Store)}) > 1:
+    if len(stored) > 1:
         yield "several results"
 
 
@@ -211,7 +229,7 @@ def _behind(graph: Graph, store: Store) -> bool:
     open_ = [p.name for p in walk(value) if isinstance(p, Read)]
     while open_:
         node = nodes[open_.pop()]
-        if isinstance(node, Fold):
+        if isinstance(node, Fold | Prefix):
             return True
         if isinstance(node, Point):
             open_ += graph.deps(node)

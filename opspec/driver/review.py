@@ -74,7 +74,7 @@ def review(
         tasks = _tasks(changed, before, after, named, stated=not machines)
         reviews = _run(tasks, jobs)
     return Review(
-        base=base,
+        base=before.label,
         head=after.label,
         looked_at=len(specs),
         machines=tuple(m.name for m in named),

@@ -117,6 +117,8 @@ class Repository:
         if ".." in revision:
             return "give the two revisions as two words: `opspec diff BASE HEAD`"
         done = _git(self.top, "rev-parse", "--is-shallow-repository")
+        if done.stdout.strip() == b"true" and re.search(r"[~^@]", revision):
+            return "the clone is shallow: `git fetch --deepen=20` brings earlier commits"
         if done.stdout.strip() == b"true":
             return f"the clone is shallow: `git fetch --depth=1 origin {revision}` brings the commit"
         return "name a branch, a tag or a hash; paths come after `--`"
@@ -157,7 +159,7 @@ class Repository:
                         texts[path] = normalised(raw)
                 imports = {n for p in wanted for n in _imports(p, texts.get(p, ""))}
                 wanted = {n: blobs[n] for n in imports if n in blobs and n not in texts and n not in wanted}
-            yield Tree(revision, root, texts, links)
+            yield Tree(shortened(revision), root, texts, links)
 
     def working_tree(self, also: Collection[str] = ()) -> Tree:
         """The specs as they lie on disk: tracked ones and new ones that are not ignored; and the files ``also``."""
@@ -207,6 +209,11 @@ class Repository:
         if done.returncode:
             raise Failure(_fault(GIT_FAILED, f"`git {arguments[0]}` failed", _said(done)))
         return done.stdout
+
+
+def shortened(revision: str) -> str:
+    """A revision as a reader wants it: a full hash by its first digits."""
+    return revision[:12] if re.fullmatch(r"[0-9a-f]{40,64}", revision) else revision
 
 
 def normalised(raw: bytes) -> str:

@@ -59,7 +59,7 @@ def _one(text: str) -> Spec:
             code=NOT_FOUND,
             message=f"`{text}` is a folder; this command takes one spec",
             span=None,
-            help=f"name a file: {_listed(_inside(Path(text)))}",
+            help=f"name a file: {_listed(_inside(Path(text))) or 'it holds none'}",
         )
         raise Failure(fault)
     return find_specs([text])[0]

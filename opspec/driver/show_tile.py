@@ -80,6 +80,10 @@ def _statement(s: Statement) -> list[str]:
             return [f"{_var(var)} = {plus}{_operand(a)} @ {_operand(b)}"]
         case Write(tensor=tensor, at=at, value=value, masks=masks):
             return [f"store {tensor}[{', '.join(map(str, at))}] = {show_value(value)}{_masks(masks)}"]
+        case Loop(axis=axis, start=start, stop=stop, segments=str(tensor)):
+            return [
+                f"for {axis} over the segments of {tensor} from {show_value(start)} to {show_value(stop)}:"
+            ]
         case Loop(axis=axis, start=start, stop=stop, sweep=sweep, sweeps=sweeps, reverse=reverse):
             ends = f"from {show_value(start)} to {show_value(stop)}{', backwards' if reverse else ''}"
             return [f"for {axis} {ends}:   # sweep {sweep} of {sweeps}"]

@@ -149,6 +149,13 @@ def boundary_of(op: Op, name: str) -> Boundary:
     if found is None:
         from opspec.analysis.query.context import unknown, written
 
-        known = [b.name for b in op.boundaries if b.name] or ["none but its own"]
-        raise unknown(name, known, written("boundary", name), f"boundary of `{op.name}`")
+        known = [b.name for b in op.boundaries if b.name]
+        failure = unknown(name, known, written("boundary", name), f"boundary of `{op.name}` called")
+        if known:
+            raise failure
+        raise Failure(
+            dataclasses.replace(
+                failure.diagnostics[0], help=f"`{op.name}` has no boundary but its own kernels"
+            )
+        )
     return found

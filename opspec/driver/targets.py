@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from opspec.diagnostics import Code, Diagnostic, Failure, register
+from opspec.diagnostics.hints import nearest
 from opspec.schedule.resources import Limits
 
 UNKNOWN_TARGET = register(
@@ -45,8 +46,10 @@ def target(name: str) -> Target:
     """The target of that name; raises ``Failure`` that lists the known ones."""
     found = TARGETS.get(name)
     if found is None:
-        message = f"there is no target `{name}`; known are {', '.join(TARGETS)}"
-        raise Failure(Diagnostic(code=UNKNOWN_TARGET, message=message, span=None))
+        message = f"there is no target `{name[:40]}`; known are {', '.join(TARGETS)}"
+        raise Failure(
+            Diagnostic(code=UNKNOWN_TARGET, message=message, span=None, help=nearest(name, TARGETS))
+        )
     return found
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from opspec.emit.triton import block_names
 from opspec.ir.program import Boundary, Op
+from opspec.ir.values import Extent
 from opspec.schedule.plan import schedule_kernel
 from opspec.schedule.tile import AxisPlan, Fetch, Loop, Statement, TileProgram
 
@@ -56,10 +57,21 @@ def _loads(op: Op, program: TileProgram, sizes: Mapping[str, Expr]) -> Iterator[
     facts = Facts.of(op)
     blocks = block_names(program.axes)
     extent = {a.name: to_sympy(facts.canonical(a.extent), facts) for a in program.axes}
+    places = {loop.axis: place for loop, place in segment_loops(program.body)}
     for fetch, around in fetches(program.body):
         total = sizes[fetch.tensor]
         own = {name.partition(".")[0] for i in fetch.at for name in i.free_indices()}
+        met = [(e, places[e]) for e in around if e in places]
+        for e, place in met:
+            # all programs together meet each segment, and one more for each edge of theirs inside a segment
+            step = symbol(blocks[place]) if program.axis(place).blocked else _zero() + 1
+            if place in own:
+                total *= extent[place] + (extent[e] - 1) * step
+            else:
+                total *= ceiling(extent[place] / step) + extent[e] - 1
         for axis in program.axes:
+            if any(axis.name in pair for pair in met):
+                continue
             if axis.name in own:
                 total *= extent[axis.name]
             elif walked(axis, around):
@@ -80,6 +92,15 @@ def fetches(
             yield s, around
         elif isinstance(s, Loop):
             yield from fetches(s.body, (*around, s.axis))
+
+
+def segment_loops(body: tuple[Statement, ...]) -> Iterator[tuple[Loop, str]]:
+    """Every loop over segments, with the axis of the places whose segments it takes."""
+    for s in body:
+        if isinstance(s, Loop):
+            if s.segments is not None and isinstance(s.start, Extent):
+                yield s, next(iter(s.start.value.free_indices())).partition(".")[0]
+            yield from segment_loops(s.body)
 
 
 def walked(axis: AxisPlan, around: tuple[str, ...]) -> bool:

@@ -21,6 +21,7 @@ from opspec.diagnostics import Code, Diagnostic, Failure, register
 from opspec.driver.files import Spec
 from opspec.driver.targets import limits
 from opspec.ir.dtypes import DType, DTypeParam, choices
+from opspec.ir.integers import FloorDiv
 from opspec.ir.program import Boundary, Module, Op
 from opspec.ir.values import Compare, Read
 from opspec.schedule.tile import Fetch, Multiply, statements
@@ -289,6 +290,7 @@ def call_arguments(
     op: Op, inputs: dict[str, torch.Tensor], case: Case
 ) -> tuple[list[object], dict[str, object]]:
     """Positional and keyword arguments of the generated function for a case."""
+    from opspec.emit.host import stored_extents
     from opspec.emit.names import escape
 
     outs = {t.name for t in op.results}
@@ -296,10 +298,10 @@ def call_arguments(
     for name in op.parameters:
         if name not in outs:
             named[escape(name)] = inputs[name] if name in inputs else case.scalars[name]
-    shown = {e.atom for t in op.tensors if t.role != "out" for e in t.extents}
-    shown_dims = {getattr(a, "name", None) for a in shown}
+    shown = [e for t in op.tensors if t.role != "out" for e in stored_extents(t)]
+    shown_dims = {getattr(e.atom, "name", None) for e in shown}
     reachable = {
-        d for t in op.tensors if t.role != "out" for e in t.extents if len(e.dims()) == 1 for d in e.dims()
+        d for e in shown if len(e.dims()) == 1 and not isinstance(e.atom, FloorDiv) for d in e.dims()
     }
     for dim in op.dims:
         if dim not in shown_dims and dim not in reachable:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from opspec.emit.costs import extra_symbols
@@ -12,9 +13,10 @@ from opspec.emit.host import host_int, tuple_text
 from opspec.emit.launcher import python_number
 from opspec.emit.layout import fold
 from opspec.emit.names import escape
+from opspec.emit.segment_formula import segment_total
 from opspec.ir.dtypes import Storage, choices, compute_dtype
 from opspec.ir.integers import Datum, Int
-from opspec.ir.program import Module, Op, Tensor
+from opspec.ir.program import Lengths, Module, Op, Tensor
 from opspec.ir.values import Binary, Read, Reduce, integers, walk
 
 
@@ -40,6 +42,7 @@ class DriverModel:
     outputs: str
     dtypes: str
     workloads: tuple[str, ...]
+    moments: tuple[str, ...]
     tolerance: str
     contraction: str
 
@@ -61,6 +64,7 @@ def driver_model(module: Module, op: Op, function: str, launches: int, costs: di
         + ", ".join(f'"{p.name}": {tuple_text([_quote(c.name) for c in p.choices])}' for p in op.dtype_params)
         + "}",
         workloads=_group("workloads", "{}", list(_workloads(module, op))),
+        moments=_moments(op, costs),
         tolerance="\n".join(fold(f"    tolerance={_tolerance(op, dims)},", inside=True)),
         contraction=_contraction(op),
     )
@@ -94,9 +98,45 @@ def _reference(op: Op, name: str) -> Reference:
 def _cost(op: Op, costs: dict[str, Any]) -> str:
     args = [f'{costs["names"].get(d, d)}=d["{d}"]' for d in op.dims]
     args += [f'sizeof_{escape(p.name)}=launch.size_of(t["{p.name}"])' for p in op.dtype_params]
-    args += [f"{e}=0" for e in extra_symbols(op, costs)]
+    told = dict(_sums(op, costs))
+    args += [f'{e}=d["{e}"]' if e in told else f"{e}=0" for e in extra_symbols(op, costs)]
     line = f"    cost=lambda d, t: kernel.{escape(op.name)}_cost({', '.join(args)})"
     return "\n".join(fold(line, 109)).removeprefix("    cost=")
+
+
+def _sums(op: Op, costs: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Each symbol of the closed forms that sums something over lengths, and the sum as Python text."""
+    from opspec.analysis.forms import closed_form_python, unbound
+    from opspec.analysis.lattice.moments import MEANINGS
+
+    written = {v: k for k, v in costs["names"].items()}
+    for symbol in extra_symbols(op, costs):
+        tensor, form = MEANINGS.get(written.get(symbol, symbol), ("", None))
+        declared = op.tensor(tensor)
+        if form is None or declared is None:
+            continue
+        names = {n: "n" if n == tensor else f'd["{n}"]' for n in unbound(form)}
+        if set(names) <= {tensor, *op.dims}:
+            text = closed_form_python(form, names)
+            yield (
+                symbol,
+                f'sum(lengths["{tensor}"])' if text == "n" else f'sum({text} for n in lengths["{tensor}"])',
+            )
+
+
+def _moments(op: Op, costs: dict[str, Any]) -> tuple[str, ...]:
+    """The keyword argument that computes these sums, or nothing."""
+    items = [f'"{symbol}": {text}' for symbol, text in _sums(op, costs)]
+    if not items:
+        return ()
+    short = f"moments=lambda d, lengths: {{{', '.join(items)}}},"
+    if len(short) <= 106:
+        return (short,)
+    return (
+        "moments=lambda d, lengths: {",
+        *(f for i in items for f in fold(f"    {i},", 106, inside=True)),
+        "},",
+    )
 
 
 def _input(op: Op, name: str, dims: dict[str, str]) -> Iterator[str]:
@@ -121,6 +161,9 @@ def _kind(op: Op, tensor: Tensor, dims: dict[str, str]) -> str:
         return ', kind="bool"'
     if kind == "float":
         return ""
+    total = segment_total(op, tensor.name)
+    if total is not None:
+        return f', kind="offsets", below=lambda d: {host_int(total, dims)}'
     target = _indexed_extent(op, tensor.name)
     if target is not None:
         distinct = any(a.kind == "distinct" and a.tensor == tensor.name for a in op.assumes)
@@ -161,6 +204,9 @@ def _workloads(module: Module, op: Op) -> Iterator[str]:
     for w in module.workloads_of(op.name):
         dtypes = "{" + ", ".join(f'"{k}": "{v.name}"' for k, v in w.dtypes) + "}"
         shapes = ["{" + ", ".join(f'"{k}": {v}' for k, v in dims) + "}" for _, dims in w.cases]
+        known = ", ".join(f'"{n.tensor}": {_lengths(n)}' for n in w.lengths)
+        if known:
+            dtypes += f", {{{known}}}"
         if len(w.cases) == 1:
             yield f'"{w.name}": bench.Workload({shapes[0]}, {dtypes})'
         else:
@@ -168,6 +214,20 @@ def _workloads(module: Module, op: Op) -> Iterator[str]:
                 f"({weight!r}, {shape})" for (weight, _), shape in zip(w.cases, shapes, strict=True)
             )
             yield f'"{w.name}": bench.Distribution(({pairs}), {dtypes})'
+
+
+def _lengths(known: Lengths) -> str:
+    """Stated lengths: each one in order, shares of a distribution, or what has the stated mean."""
+    if known.each:
+        return f"bench.Lengths(listed={tuple_text([str(int(v)) for _, v in known.values])})"
+    shares: dict[int, Fraction] = {}
+    for weight, value in known.values:
+        low = int(value)
+        for length, part in ((low, 1 - (value - low)), (low + 1, value - low)):
+            if part:
+                shares[length] = shares.get(length, Fraction(0)) + weight * part
+    pairs = [f"({float(share)!r}, {length})" for length, share in sorted(shares.items())]
+    return f"bench.Lengths({tuple_text(pairs)})"
 
 
 def _tolerance(op: Op, dims: dict[str, str]) -> str:

@@ -23,6 +23,7 @@ from opspec.schedule.resources import (
     held_elements,
     offered_tiles,
     operand_kind,
+    result_bits,
     side_by_side,
 )
 from opspec.schedule.roles import fast_axes
@@ -31,7 +32,7 @@ from opspec.schedule.tile import Combine, Fetch, Loop, TileProgram, statements
 PER_THREAD = 16
 DEPTH = 128  # of a tile whose summed index is whole
 PER_STEP = 8192  # elements of a step beside a product that no matrix unit runs
-ACROSS = 1024  # elements of a chunk that is scanned along an axis other than that of memory
+ACROSS = 4096  # elements of a chunk that is scanned along an axis other than that of memory
 NARROW = 32  # and its elements along memory
 BESIDE_LANES = 4  # elements of held blocks beside a lane; more of them stream instead
 ACCUMULATOR = 16384  # elements of a product's accumulator, beside which its epilogue fits
@@ -135,7 +136,7 @@ def _plain_choice(
             lines.append(f"{block} = launch.power_of_2({extent[axis]}, 1, {cap})")
         done.append(block)
     if held:
-        test = f"{' * '.join(done)} <= {min(sizes.resident, 4 * ACROSS) if across else sizes.resident}"
+        test = f"{' * '.join(done)} <= {min(sizes.resident, ACROSS) if across else sizes.resident}"
     if roles.laned is not None:
         if held:
             test = f"{' * '.join(done)} <= {BESIDE_LANES}"
@@ -284,7 +285,8 @@ def _matmul_choice(
     def offered(kind: str, *, descriptors: bool) -> str:
         if sizes.product is not None:
             return _tiles_text(((sizes.product, sizes.product, least[product.k], 4, 2),))
-        return _tiles_text(offered_tiles(limits, kind, busy, sharing, descriptors=descriptors))
+        result = result_bits(variant.program)
+        return _tiles_text(offered_tiles(limits, kind, busy, sharing, descriptors=descriptors, result=result))
 
     blocks = [text.blocks[a] for a in (product.rows, product.columns, product.k)]
     lines = ["# rows, columns, depth, warps, stages: the first that fills the device"]

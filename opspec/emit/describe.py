@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from opspec.ir.dtypes import choices
 from opspec.ir.integers import Int, index
 from opspec.ir.program import Tensor
 from opspec.ir.values import Compare, Extent, Literal, Value
@@ -49,7 +50,7 @@ def _tile(
     extents: Mapping[str, Int],
 ) -> Tile | None:
     """The tile of one access, if a descriptor can make it."""
-    if not 2 <= len(at) <= 5:
+    if not 2 <= len(at) <= 5 or any(d.bits < 8 or d.kind == "bool" for d in choices(tensor.dtype)):
         return None
     out: list[str | None] = []
     edges: list[tuple[Int, Int]] = []

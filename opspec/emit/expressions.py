@@ -93,7 +93,8 @@ class Expressions:
                 factors[0] = (f"tl.cast({factors[0][0]}, tl.int64)", ATOM)
             if abs(c) != 1 or not factors:
                 factors.insert(0, (str(abs(c)), ATOM))
-            part = " * ".join(wrap(f, 5) for f in factors)
+            # a quotient behind a factor needs its parentheses
+            part = " * ".join(wrap(f, 6 if k else 5) for k, f in enumerate(factors))
             if first:
                 text = f"-{part}" if c < 0 else part
             else:
@@ -193,6 +194,9 @@ class Expressions:
                     # floating-point sums and products keep the grouping that the spec wrote
                     right = p + 1
                 return f"{wrap(self.value(a, target), p)} {sign} {wrap(self.value(b, target), right)}", p
+            case Compare(op=("eq" | "ne") as op, a=a, b=b) if a == b and _varies(a):
+                nan = self.call("is_nan", self.value(a, target)[0])
+                return nan if op == "ne" else (f"~{nan[0]}", 6)
             case Compare(op=op, a=a, b=b):
                 left, right_text = self.value(a, target), self.value(b, target)
                 return f"{wrap(left, 2)} {RELATION[op]} {wrap(right_text, 2)}", 1
@@ -253,6 +257,11 @@ class Expressions:
     def storage(self, dtype: Storage) -> str:
         """A storage type as Triton text."""
         return self.element(dtype) if isinstance(dtype, DTypeParam) else TL[dtype.name]
+
+
+def _varies(value: Value) -> bool:
+    """Whether an f32 value depends on an element, so that it may be NaN."""
+    return value.dtype is F32 and any(isinstance(v, Read) for v in walk(value))
 
 
 def whole(value: Value) -> bool:

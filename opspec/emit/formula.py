@@ -12,7 +12,9 @@ import re
 
 from opspec.emit.host import host_int, tuple_text
 from opspec.emit.names import escape
+from opspec.emit.segment_formula import join_segments, split_segments
 from opspec.emit.torch_expressions import LETTERS, TORCH, NoFormula, TorchExpressions
+from opspec.frontend.segments import segment_of
 from opspec.ir.dtypes import F32, DTypeParam, Storage, choices, compute_dtype
 from opspec.ir.integers import Int
 from opspec.ir.program import Define, Op, Tensor
@@ -32,6 +34,11 @@ from opspec.ir.values import (
 
 def formula(op: Op) -> tuple[str, ...]:
     """Lines of the body of ``reference``; raises ``NoFormula``."""
+    split = split_segments(op)
+    if split is not None:
+        return join_segments(split, _Formula(split.op).lines())
+    if any(segment_of(d) for d in op.defines):
+        raise NoFormula("segments of several kinds")
     return _Formula(op).lines()
 
 
@@ -261,12 +268,15 @@ class _Formula(TorchExpressions):
         else:
             s, a = self._fresh(f"{name}_sum"), self._fresh(f"{name}_factor")
             step, pad = self._fresh("step"), "torch.nn.functional.pad"
+            before = self._fresh("before")
             self.body += [
                 f"{s} = torch.movedim({whole(value.body, '0')}, {k}, -1)",
                 f"{a} = torch.movedim({whole(value.decay, '1')}, {k}, -1)",
                 f"for {step} in (1 << bit for bit in range({s}.shape[-1].bit_length())):",
-                f"    {s} = {s} + {a} * {pad}({s}, ({step}, 0))[..., : {s}.shape[-1]]",
-                f"    {a} = {a} * {pad}({a}, ({step}, 0), value=1)[..., : {a}.shape[-1]]",
+                f"    {before} = {pad}({s}, ({step}, 0))[..., : {s}.shape[-1]]",
+                f"    {s} = {s} + {a} * {before}",
+                f"    {before} = {pad}({a}, ({step}, 0), value=1)[..., : {a}.shape[-1]]",
+                f"    {a} = {a} * {before}",
             ]
             text = f"torch.movedim({s}, -1, {k})"
         return f"torch.flip({text}, ({k},))" if value.reverse else text

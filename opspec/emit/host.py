@@ -6,8 +6,9 @@ import textwrap
 from collections.abc import Mapping
 from typing import assert_never
 
-from opspec.ir.dtypes import DTypeParam, Storage
-from opspec.ir.integers import Atom, Datum, Dim, FloorDiv, Greatest, Index, Int, Least, Mod
+from opspec.ir.dtypes import I4, DTypeParam, Storage
+from opspec.ir.integers import Atom, Datum, Dim, FloorDiv, Greatest, Index, Int, Least, Mod, floor_div
+from opspec.ir.program import Tensor
 
 
 def host_int(value: Int, names: Mapping[str, str], tight: bool = False) -> str:
@@ -63,6 +64,13 @@ def strip_parens(text: str) -> str:
         if depth == 0 and k < len(text) - 1:
             return text
     return text[1:-1]
+
+
+def stored_extents(tensor: Tensor) -> tuple[Int, ...]:
+    """The shape of a tensor in memory: two i4 share a byte along the last axis."""
+    if tensor.dtype != I4 or not tensor.extents:
+        return tensor.extents
+    return (*tensor.extents[:-1], floor_div(tensor.extents[-1] + 1, Int.of(2)))
 
 
 def tuple_text(items: list[str]) -> str:

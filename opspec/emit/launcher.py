@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, replace
 
 from opspec.emit.configure import Choice
-from opspec.emit.host import dtype_text, host_int, tuple_text
+from opspec.emit.host import dtype_text, host_int, stored_extents, tuple_text
 from opspec.emit.names import escape
 from opspec.emit.triton import KernelText, SplitText, descriptor, identifiers, pointer, stride
 from opspec.ir.dtypes import DTypeParam, choices
@@ -188,7 +188,8 @@ class _Launcher:
         )  # fmt: skip
 
     def _shape(self, tensor: Tensor) -> str:
-        return tuple_text([host_int(e, self.names) for e in tensor.extents]) if tensor.extents else "()"
+        stored = [host_int(e, self.names) for e in stored_extents(tensor)]
+        return tuple_text(stored) if stored else "()"
 
     def _checks(self, inputs: list[Tensor]) -> None:
         """Dtypes, shapes, devices and what the op requires of its dims."""
@@ -288,7 +289,7 @@ class _Launcher:
         for tensor in inputs:
             name = self.names[tensor.name]
             targets = []
-            for e in tensor.extents:
+            for e in stored_extents(tensor):
                 dim = e.atom.name if isinstance(e.atom, Dim) else None
                 fresh = dim is not None and dim not in self.bound
                 targets.append(self.names[dim] if fresh and dim is not None else "_")
@@ -301,7 +302,7 @@ class _Launcher:
                 names = f"({targets[0]},)" if len(targets) == 1 else ", ".join(targets)
                 self.lines.append(f"{names} = {rank}")
         for tensor in inputs:
-            for position, e in enumerate(tensor.extents):
+            for position, e in enumerate(stored_extents(tensor)):
                 self._solve(tensor, position, e)
 
     def _solve(self, tensor: Tensor, position: int, extent: Int) -> None:
@@ -334,10 +335,8 @@ class _Launcher:
                 f'{self.names[tensor.dtype.name]} = launch.dtype_of("{tensor.name}", {name}, {allowed})'
             )
             self.typed.add(tensor.dtype.name)
-        shape = tuple_text([host_int(e, self.names) for e in tensor.extents]) if tensor.extents else "()"
-        self.lines.append(
-            f'launch.check("{tensor.name}", {name}, {shape}, {dtype_text(tensor.dtype, self.names)}, device)'
-        )
+        dtype = dtype_text(tensor.dtype, self.names)
+        self.lines.append(f'launch.check("{tensor.name}", {name}, {self._shape(tensor)}, {dtype}, device)')
 
     def _workspace(self) -> None:
         seen: set[str] = set()
@@ -368,7 +367,8 @@ class _Launcher:
             self.lines.append(f"aligned = launch.aligned({', '.join(self._read(k))})")
         if width:
             self.lines.append(f"width = max(t.element_size() for t in {tuple_text(self._read(k))})")
-        call = f"{name}({', '.join([*dims, *flags])})"
+        tuned = f'tuned=call.tuned("{k.plan.block.name}")'
+        call = f"{name}({', '.join([*dims, *flags, tuned])})"
         if described:
             tiled = [t for t in touched if any(t.name in d.tiles for d in described)]
             named = ", ".join(self.names[t.name] for t in tiled)
@@ -392,8 +392,9 @@ class _Launcher:
         else:
             self.lines += start
         kinds = {"width": "int", "aligned": "bool", "described": "bool"}
-        params = ", ".join([*(f"{d}: int" for d in dims), *(f"{f}: {kinds[f]}" for f in flags)])
-        return [replace(made[0], params=params), *made[1:]]
+        params = [*(f"{d}: int" for d in dims), *(f"{f}: {kinds[f]}" for f in flags)]
+        params += ["*", "tuned: launch.Tuning = launch.UNTUNED"]
+        return [replace(made[0], params=", ".join(params)), *made[1:]]
 
     def _copies(self, k: KernelLaunch, tiled: list[Tensor]) -> None:
         """Lines that copy operands whose rows no descriptor takes, where a block product reads them often."""
@@ -544,7 +545,7 @@ class _Launcher:
                 ]
                 out += needed
                 body = [line for line in body if line not in needed]
-                out.append(f"if {choice.test}:")
+                out.append(f'if {choice.test} and launch.chosen(tuned, "{text.name}"):')
                 indent = "    "
             options = [f'"{b}": {b}' for b in choice.blocks if b in text.constexprs]
             if text.grouped:
@@ -552,6 +553,7 @@ class _Launcher:
             warps, stages = f'"num_warps": {choice.warps}', f'"num_stages": {choice.stages}'
             options += [warps, stages, '"enable_fp_fusion": True']
             body.append(f"options = {{{', '.join(options)}}}")
+            body.append(f'options = launch.over(options, tuned, "{text.name}")')
             grid = self._grid(k, text)
             if text.described is not None:
                 body += self._described(k, text, text.described, grid)
@@ -566,12 +568,16 @@ class _Launcher:
         """The lines that choose a kernel with descriptors, whose tiles hardware limits to 256 an axis."""
         whole = {a for v in k.plan.variants for a in v.roles.tile}
         wide = dict.fromkeys(text.blocks[a] for t in described.tiles.values() for a in t if a in whole)
-        test = " and ".join(["described", *(f"{b} <= 256" for b in wide)])
+        test = " and ".join(["described", *(f'options["{b}"] <= 256' for b in wide)])
         shapes = []
         for tensor in k.plan.variants[0].program.tensors:
             if {pointer(tensor.name), descriptor(tensor.name)} & set(described.params):
                 tile = described.tiles.get(tensor.name)
-                own = None if tile is None else ["1" if a is None else text.blocks[a] for a in tile]
+                own = (
+                    None
+                    if tile is None
+                    else ["1" if a is None else f'options["{text.blocks[a]}"]' for a in tile]
+                )
                 shapes.append("None" if own is None else tuple_text(own))
         if described.persistent:
             grid = f'launch.resident({grid}, options["num_warps"])'
@@ -584,7 +590,9 @@ class _Launcher:
                 extent = host_int(axis.extent, self.names, tight=True)
                 block = text.blocks.get(axis.name)
                 counts.append(
-                    f"triton.cdiv({host_int(axis.extent, self.names)}, {block})" if block else extent
+                    f'triton.cdiv({host_int(axis.extent, self.names)}, options["{block}"])'
+                    if block
+                    else extent
                 )
         return " * ".join(counts) or "1"
 

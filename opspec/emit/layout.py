@@ -78,6 +78,11 @@ def _sum(line: str, width: int) -> list[str] | None:
     if re.fullmatch(r"\w+ [-+] [\w.]+\(.*\)", right) and len(_split_at(right, (" & ", " + ", " - "))) == 2:
         return None  # a name and one call: the call is broken
     terms = _split_at(right, (" & ",))
+    if len(terms) == 2 and terms[1].startswith("& (") and _tail(terms[1], 2) == ")":
+        # of two operands the last one opens, if it stands in brackets
+        start = f"{head} = {terms[0]} & ("
+        if len(start) <= width:
+            return [start, *fold(f"{indent}    {terms[1][3:-1]}", width, inside=True), f"{indent})"]
     if len(terms) < 2:
         terms = _split_at(right, (" + ", " - "))
     if len(terms) < 2 or "(" in head:

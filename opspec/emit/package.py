@@ -30,12 +30,12 @@ from opspec.emit.layout import WIDTH, fold
 from opspec.emit.names import RESERVED, escape, shorten
 from opspec.emit.triton import KernelText, SplitText, descriptor, identifiers, pointer, print_kernel, stride
 from opspec.ir.dtypes import DTypeParam
-from opspec.ir.integers import Int
 from opspec.ir.program import Boundary, Kernel, Module, Op, Tensor
 from opspec.resources import folder
 from opspec.schedule.plan import Plan, Variant, schedule_kernel
 from opspec.schedule.resources import Limits
 from opspec.schedule.split import Split
+from opspec.schedule.totals import typical_of, with_parts
 from opspec.version import VERSION
 
 if TYPE_CHECKING:
@@ -135,7 +135,8 @@ def build_package(module: Module, spec: str, limits: Limits, sizes: Sizes = Size
     """Everything that is generated for one spec; ``spec`` is its path as shown to readers."""
     launches: dict[tuple[str, str], tuple[KernelLaunch, ...]] = {}
     skipped: list[tuple[str, str, str]] = []
-    for op in module.ops:
+    for spoken in module.ops:
+        op = with_parts(spoken, typical_of(module.workloads_of(spoken.name)))
         for boundary in op.boundaries:
             if boundary.analysis:
                 skipped.append((op.name, boundary.name, "marked `analysis`: it has costs only"))
@@ -171,13 +172,10 @@ def _cost_data(module: Module, op: Op) -> dict[str, Any]:
 def _schedule(
     module: Module, op: Op, boundary: Boundary, kernel: Kernel, limits: Limits, sizes: Sizes
 ) -> KernelLaunch:
-    cases = [dict(dims) for w in module.workloads_of(op.name) for _, dims in w.cases]
-
-    def typical(extent: Int) -> int | None:
-        return max((extent.evaluate(c) for c in cases), default=None)
-
+    workloads = module.workloads_of(op.name)
+    cases = [dict(dims) for w in workloads for _, dims in w.cases]
     names = identifiers(op)
-    plan = schedule_kernel(op, boundary, kernel, typical=typical, reserved=_reserved(op))
+    plan = schedule_kernel(op, boundary, kernel, typical=typical_of(workloads), reserved=_reserved(op))
     base = (
         f"_{escape(op.name)}_{kernel.name}"
         if not boundary.name
@@ -366,6 +364,7 @@ def _operator_lines(op: Op, function: Function, costs: dict[str, Any], namespace
         f"check={function.check.name}",
         f"launch={function.launch.name}",
         f"cost={cost_text(op, costs, function.tensors)}",
+        "file=__file__",
     ]
     return tuple(fold(f"{function.operator} = library.Operator({', '.join(args)})"))
 

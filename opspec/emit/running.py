@@ -45,14 +45,12 @@ class Printing(Protocol):
 def print_locate(p: Printing, s: Locate) -> None:
     """The least index at which a value is the extreme: NaN is the extreme where one is NaN."""
     value = _named(p, s.var, p.x.value(s.value, s.axes))
-    hit = f"({value[0]} == {wrap(p.x.value(s.extreme, s.axes), 2)})"
+    hit = f"{value[0]} == {wrap(p.x.value(s.extreme, s.axes), 2)}"
     if s.value.dtype is F32:
-        hit = f"{hit} | ({value[0]} != {value[0]})"
+        hit = f"({hit}) | {p.x.call('is_nan', value[0])[0]}"
     if s.masks:
         mask = p.mask(s.masks, s.axes)
         hit = f"({hit}) & {mask}" if mask.isidentifier() else f"({hit}) & ({mask})"
-    elif hit.endswith(")") and "|" not in hit:
-        hit = hit[1:-1]
     at = p.x.value(s.at, s.axes)[0]
     nowhere = p.x.value(Extent(value=s.nowhere, dtype=s.var.dtype), ())[0]
     text = f"tl.where({hit}, {at}, {nowhere})"
@@ -76,7 +74,7 @@ def print_scan(p: Printing, s: Scan) -> None:
         return
     call = _call(p, s, text[0])
     if s.carry is None:
-        p.put(f"{s.var.name} = {call}{'[1]' if s.exclusive else ''}")
+        p.put(f"{'_, ' if s.exclusive else ''}{s.var.name} = {call}")
         return
     within = fresh(p, f"{s.var.name}_within")
     before = fresh(p, f"{within}_before")
@@ -124,7 +122,7 @@ def _print_decay(p: Printing, s: Scan, decay: Value) -> None:
     p.x.used.add("scan_decay")
     call = f"scan_decay({x[0]}, {a[0]}, axis={s.axes.index(s.along)}{_back(s)})"
     if s.carry is None:
-        p.put(f"{s.var.name} = {call}[1]")
+        p.put(f"_, {s.var.name} = {call}")
         return
     factor = fresh(p, f"{s.var.name}_decay")
     p.put(f"{factor}, {s.var.name} = {call}")

@@ -204,11 +204,14 @@ class TorchExpressions:
                 slices.append(f"{self._bound(start)} : {self._bound(stop)}".strip())
         if not simple:
             parts = [self._int(i, axes) for i in at]
-            if self.guards and access is not None:
+            if self.guards:
                 # torch reads both branches of a `where`: keep the one not taken inside
-                for k, (i, extent) in enumerate(zip(at, access[0].extents, strict=True)):
+                for k, i in enumerate(at):
                     if i.index is None and (i.free_indices() or i.tensors()):
-                        parts[k] = f"({parts[k]}).clamp(0, {host_int(extent, self.names, tight=True)} - 1)"
+                        end = f"{name}.shape[{k}]"
+                        if access is not None:
+                            end = host_int(access[0].extents[k], self.names, tight=True)
+                        parts[k] = f"({parts[k]}).clamp(0, {end} - 1)"
             return f"{name}[{', '.join(parts)}]"
         text = name if all(s == ":" for s in slices) else f"{name}[{', '.join(slices)}]"
         wanted = [a for a in axes if a in own]

@@ -16,7 +16,7 @@ from opspec.emit.describe import Tile
 from opspec.emit.expressions import ATOM, TL, Expressions, literal, wrap
 from opspec.emit.names import escape
 from opspec.emit.running import loop_range, print_locate, print_scan
-from opspec.ir.dtypes import F8E4M3, F8E5M2, F32, I8, DType, DTypeParam, Storage, compute_dtype
+from opspec.ir.dtypes import F8E4M3, F8E5M2, F32, I4, I8, DType, DTypeParam, Storage, compute_dtype
 from opspec.ir.integers import Greatest, Int, Least
 from opspec.ir.program import Op, Tensor
 from opspec.ir.values import Cast, Extent, Literal, Monoid, Read, Value
@@ -467,6 +467,8 @@ class _Printer:
         plain = None if s.other is None else number(s.other)
         # a load gives its default in the storage type: one that would be rounded there is put in afterwards
         general = s.other is not None and (plain is None or not holds(tensor.dtype, plain))
+        packed = tensor.dtype == I4
+        general = general or (packed and plain not in (None, 0))
         if s.masks:
             args.append(f"mask={self.mask(s.masks, s.var.axes)}")
             if s.other is not None:
@@ -477,9 +479,11 @@ class _Printer:
         if policy:
             args.append(f'eviction_policy="{policy}"')
         text = f"tl.load({', '.join(args)})"
+        if packed:
+            text = self.x.call("nibble", text, self.x.integer(s.at[-1], s.var.axes)[0])[0]
         if s.raw and not general:
             self.raw[s.var.name] = tensor.dtype
-        elif (widened := compute_dtype(tensor.dtype)) != tensor.dtype:
+        elif (widened := compute_dtype(tensor.dtype)) != tensor.dtype and not packed:
             text += f".to({TL[widened.name]})"
         if general and s.other is not None:
             text = (
@@ -532,7 +536,10 @@ class _Printer:
         for position, i in enumerate(at):
             if i.constant == 0:
                 continue
-            text += f" + {wrap(self.x.integer(i, axes), 5)} * {stride(tensor, position)}"
+            place = self.x.integer(i, axes)
+            if tensor.dtype == I4 and position == len(at) - 1:
+                place = f"({wrap(place, 5)} // 2)", ATOM
+            text += f" + {wrap(place, 5)} * {stride(tensor, position)}"
         return text
 
     def tensor(self, name: str) -> Tensor:
@@ -547,6 +554,8 @@ class _Printer:
         if s.sweeps > 1:
             self.put(f"# sweep {s.sweep} of {s.sweeps} over {s.axis}")
         dims = self.x.dims[s.axis]
+        if s.segments is not None:
+            start, stop = self.segments(s, s.segments, start, stop)
         if len(dims) == 2:
             steps, lanes = (self.blocks[d] for d in dims)
             assert not s.reverse
@@ -609,6 +618,15 @@ class _Printer:
         self.level += 1
         begin = f"{start} if {part} == 0 else ({first} if {part} == 1 else {last})"
         return begin, f"tl.minimum({first}, {stop}) if {part} == 0 else ({last} if {part} == 1 else {stop})"
+
+    def segments(self, s: Loop, tensor: str, first: str, last: str) -> tuple[str, str]:
+        """Look up which segments hold the places ``first`` to ``last``."""
+        axis, count = self.names[s.axis], self.x.integer(self.program.axis(s.axis).extent, ())[0]
+        self.x.used.add("segments")
+        names = f"{axis}_first", f"{axis}_end"
+        offsets = f"{pointer(tensor)}, {stride(self.tensor(tensor), 0)}"
+        self.put(f"{', '.join(names)} = segments({offsets}, {count}, {first}, {last})")
+        return names
 
     def mask(self, masks: tuple[Value, ...], axes: tuple[str, ...]) -> str:
         """A conjunction; one that is more than a single comparison gets a name in its scope."""

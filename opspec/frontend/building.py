@@ -9,11 +9,18 @@ from lark import Token, Tree
 from opspec.frontend import syntax as s
 from opspec.frontend.composing import Composer
 from opspec.frontend.expressions import ExpressionBuilder, Node, Rejected, nodes, span_of, tokens
+from opspec.frontend.faults import syntax as faults
 
 
 def doc_text(token: str) -> str:
     """The text of a doc string, without quotes and indentation."""
     return textwrap.dedent(token[3:-3]).strip()
+
+
+MAX_DIMS = 64
+MAX_PARAMETERS = 256
+MAX_LINES = 256
+MAX_CONDITIONS = 32
 
 
 class Builder(ExpressionBuilder):
@@ -107,8 +114,19 @@ class Builder(ExpressionBuilder):
                     results.append(self.parameter(child))
                 case _:
                     items.append(self.op_item(child))
+        name = self.ident(tokens(node, "NAME")[0])
+        lines = sum(len(i.statements) if isinstance(i, s.KernelBlock) else 1 for i in items)
+        facts = sum(len(i.conditions) for i in items if isinstance(i, s.RequireDecl | s.AssumeDecl))
+        for count, what, limit in (
+            (len(dims), "dims", MAX_DIMS),
+            (len(parameters) + len(results), "parameters and results", MAX_PARAMETERS),
+            (lines, "lines", MAX_LINES),
+            (facts, "conditions", MAX_CONDITIONS),
+        ):
+            if count > limit:
+                self.reject(faults.more_than(name.span, f"{what} in one op", limit, "write several ops"))
         return s.OpDecl(
-            name=self.ident(tokens(node, "NAME")[0]),
+            name=name,
             dims=dims,
             parameters=tuple(parameters),
             results=tuple(results),

@@ -12,7 +12,6 @@ from opspec.frontend.faults import syntax as forms
 from opspec.frontend.integer_exprs import conditions, plural
 from opspec.frontend.reductions import count, reduction, scan
 from opspec.frontend.scope import Env, IndexVar, Local, Pack
-from opspec.frontend.value_exprs import lower, lower_all
 from opspec.ir.dtypes import BOOL, DTYPES
 from opspec.ir.integers import greatest, least
 from opspec.ir.values import Select, Unary, Value, free_indices
@@ -73,7 +72,7 @@ def _arguments(expr: s.Call, n: int, draft: Draft, env: Env) -> list[Value]:
                 expr.span, f"`{expr.name.text}`", plural(n, "argument", "arguments"), len(expr.arguments)
             )
         )
-    return lower_all(expr.arguments, draft, env)
+    return draft.lower_all(expr.arguments, env)
 
 
 def _cast(expr: s.Call, draft: Draft, env: Env) -> Value:
@@ -113,7 +112,7 @@ def _extreme(expr: s.Call, draft: Draft, env: Env) -> Value:
                 f"over an index it is `{name}[i](…)`, between values `{name}(a, b)`",
             )
         )
-    args = lower_all(expr.arguments, draft, env)
+    args = draft.lower_all(expr.arguments, env)
     ints = [t.whole(a) for a in args]
     known = [i for i in ints if i is not None]
     if len(known) == len(args):
@@ -165,7 +164,7 @@ def _inline(expr: s.Call, function: s.Function, draft: Draft, env: Env) -> Value
     if draft.inlined >= MAX_INLINING:
         scope.fail(forms.too_deep(expr.span, MAX_INLINING))
     outer = _bind_indices(binders, draft, env)
-    arguments = _restricted(lower_all(expr.arguments, draft, outer), expr, function, draft, outer)
+    arguments = _restricted(draft.lower_all(expr.arguments, outer), expr, function, draft, outer)
     local: dict[str, Local] = {}
     bound = [outer.find(b.name) for b in binders if isinstance(b, s.Name)]
     variables = [
@@ -189,12 +188,12 @@ def _inline(expr: s.Call, function: s.Function, draft: Draft, env: Env) -> Value
     try:
         for binding in function.bindings:
             draft.labels[id(binding.value)] = binding.name.text
-            value = lower(binding.value, draft, inside)
+            value = draft.lower(binding.value, inside)
             if not is_trivial(value):
                 value = draft.temp(binding.name.text, value, binding.span)
             local[binding.name.text] = value
             inside.names[binding.name.text] = value
-        result = lower(function.value, draft, inside)
+        result = draft.lower(function.value, inside)
     finally:
         draft.inlined -= 1
         draft.in_library = outside

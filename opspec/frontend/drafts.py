@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from opspec.frontend import syntax as s
-from opspec.frontend.scope import Env, IndexVar, OpScope
+from opspec.frontend.faults import syntax as forms
+from opspec.frontend.integer_exprs import conditions
+from opspec.frontend.scope import Env, IndexVar, OpScope, Skip
 from opspec.ir.bounds import prove
 from opspec.ir.integers import Datum, Index, Int
 from opspec.ir.program import Define
 from opspec.ir.values import Literal, Read, Reduce, Select, Value, free_indices, operands
 from opspec.source import Span
+
+MAX_DEPTH = 120
+MAX_NODES = 20_000
 
 
 @dataclass(slots=True, eq=False)
@@ -26,10 +32,13 @@ class Temp:
 
 @dataclass(slots=True, eq=False)
 class Draft:
-    """One statement being lowered. ``loose``: conditions after ``for`` on indices that reductions bind."""
+    """One statement being lowered, by ``lowering``. ``loose``: conditions after ``for`` on indices that reductions
+    bind.
+    """
 
     origin: str
     scope: OpScope
+    lowering: Callable[[s.Expr, Draft, Env], Value]
     variables: dict[str, IndexVar] = field(default_factory=dict)
     temps: dict[str, Temp] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
@@ -41,6 +50,33 @@ class Draft:
     in_library: bool = False
     depth: int = 0
     inlined: int = 0
+
+    def lower(self, expr: s.Expr, env: Env) -> Value:
+        """The value of an expression, within limits on depth and on what the op unfolds to."""
+        scope = self.scope
+        scope.nodes += 1
+        self.depth += 1
+        try:
+            if self.depth > MAX_DEPTH:
+                scope.fail(forms.too_deep(expr.span, MAX_DEPTH))
+            if scope.nodes > MAX_NODES:
+                scope.fail(forms.too_much(expr.span, MAX_NODES))
+            return self.lowering(expr, self, env)
+        finally:
+            self.depth -= 1
+
+    def lower_all(self, exprs: tuple[s.Expr, ...], env: Env) -> list[Value]:
+        """Each of several operands, so that faults in all of them are reported."""
+        result: list[Value] = []
+        failed = False
+        for expr in exprs:
+            try:
+                result.append(self.lower(expr, env))
+            except Skip:
+                failed = True
+        if failed:
+            raise Skip
+        return result
 
     def at_root(self, expr: s.Expr) -> bool:
         """Whether the expression is the whole value of the statement."""
@@ -63,8 +99,6 @@ class Draft:
 
     def pending(self, variables: list[IndexVar], env: Env) -> tuple[Int, ...]:
         """Conditions after ``for`` on indices that a reduction binds, once all of them are bound."""
-        from opspec.frontend.integer_exprs import conditions
-
         found: list[Int] = []
         shown = {v.shown for v in variables if not env.is_closed}
         for k, (condition, names) in enumerate(self.loose):

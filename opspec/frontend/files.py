@@ -42,7 +42,8 @@ def source_of(raw: bytes, shown: str, span: Span | None) -> Source:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as e:
         line = raw[: e.start].count(b"\n") + 1
-        raise Failure(
-            faults.unreadable(span, shown, f"line {line} is not UTF-8", "save the file as UTF-8")
-        ) from None
+        reason = f"line {line} is not UTF-8"
+        if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            reason = "it is UTF-16"
+        raise Failure(faults.unreadable(span, shown, reason, "save the file as UTF-8")) from None
     return Source.normalised(shown, text)

@@ -24,7 +24,7 @@ def check_parameters(function: s.Function, report: list[Diagnostic]) -> None:
 
 def check_recursion(functions: Mapping[str, s.Function], report: list[Diagnostic]) -> None:
     """Report each circle of calls, once, at its first function."""
-    graph = {name: sorted(calls(f) & set(functions)) for name, f in functions.items()}
+    graph = {name: sorted(n for n in calls(f) if n in functions) for name, f in functions.items()}
     order = {name: k for k, name in enumerate(functions)}
     done: set[str] = set()
     for start in functions:

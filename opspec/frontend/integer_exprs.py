@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain, islice
 
 from opspec.diagnostics import Diagnostic
 from opspec.frontend import syntax as s
@@ -11,6 +12,9 @@ from opspec.frontend.scope import Axis, Env, IndexVar, OpScope, Pack, Skip
 from opspec.ir.dtypes import choices
 from opspec.ir.integers import ONE, Datum, Index, Int, dim, floor_div, greatest, least, mod
 from opspec.ir.values import Extent, Literal, Read, Value
+
+MAX_TERMS = 400
+MAX_ATOMS = 1_000  # in the operands of a division, nested ones included
 
 
 class NotInteger(Exception):
@@ -62,7 +66,8 @@ def try_integer(expr: s.Expr, scope: OpScope, env: Env) -> Int:
 
 
 def _arithmetic(expr: s.Infix, op: str, x: Int, y: Int) -> Int:
-    _small(expr, len(x.terms) * len(y.terms) if op == "*" else len(x.terms) + len(y.terms))
+    if is_wide(op, x, y):
+        raise _not(expr, "has too many terms")
     match op:
         case "+":
             return x + y
@@ -75,8 +80,15 @@ def _arithmetic(expr: s.Infix, op: str, x: Int, y: Int) -> Int:
     return floor_div(x, y) if op == "//" else mod(x, y)
 
 
+def is_wide(op: str, x: Int, y: Int) -> bool:
+    """Whether the result has more terms, or a division more inside of it, than proofs are tried on."""
+    if op in ("//", "%"):
+        return sum(1 for _ in islice(chain(x.atoms(), y.atoms()), MAX_ATOMS + 1)) > MAX_ATOMS
+    return (len(x.terms) * len(y.terms) if op == "*" else len(x.terms) + len(y.terms)) > MAX_TERMS
+
+
 def _small(expr: s.Expr, terms: int) -> None:
-    if terms > 400:
+    if terms > MAX_TERMS:
         raise _not(expr, "has too many terms")
 
 

@@ -17,9 +17,10 @@ from opspec.frontend.faults import syntax as faults
 from opspec.source import Source, Span
 
 MAX_CHARACTERS = 400_000
-MAX_TOKENS = 100_000
+MAX_TOKENS = 50_000
 MAX_DEPTH = 60
 MAX_DIGITS = 40
+MAX_FAULTS = 50
 
 SEP = "SEP"
 _OPENING = {"LPAR": "RPAR", "LSQB": "RSQB", "LBRACE": "RBRACE"}
@@ -105,6 +106,8 @@ def chunks(source: Source, tokens: Iterable[Token], report: list[Diagnostic]) ->
                 return result
             else:
                 report.append(faults.unopened(span_of(source, token), str(token)))
+                if len(report) >= MAX_FAULTS:
+                    return result
                 continue
         current.append(token)
     if current:
@@ -113,7 +116,7 @@ def chunks(source: Source, tokens: Iterable[Token], report: list[Diagnostic]) ->
 
 
 def clean(source: Source, tokens: Iterator[Token], report: list[Diagnostic]) -> Iterator[Token]:
-    """Drop characters that no token begins with, each run of them reported once."""
+    """Drop characters that no token begins with, each run of them reported once, up to a limit."""
     count, last = 0, -2
     for token in tokens:
         count += 1
@@ -122,12 +125,13 @@ def clean(source: Source, tokens: Iterator[Token], report: list[Diagnostic]) -> 
             return
         if token.type == "UNKNOWN":
             start = token.start_pos or 0
-            if start != last + 1:
+            if start != last + 1 and len(report) < MAX_FAULTS:
                 report.append(faults.stray(span_of(source, token), str(token)))
             last = start
             continue
         if token.type in ("NUMBER", "NAME") and len(token) > 200:
-            report.append(faults.too_long(span_of(source, token), 200))
+            if len(report) < MAX_FAULTS:
+                report.append(faults.too_long(span_of(source, token), 200))
             continue
         yield token
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import assert_never
 
@@ -24,16 +25,21 @@ from opspec.frontend.builtins import RESERVED, function_names
 from opspec.frontend.compose import compose
 from opspec.frontend.faults import names
 from opspec.frontend.faults import syntax as faults
+from opspec.frontend.faults.naming import nearest
 from opspec.frontend.files import read_source
 from opspec.frontend.functions import check_parameters, check_recursion
 from opspec.frontend.operators import operator
 from opspec.frontend.parsing import parse
 from opspec.frontend.scope import OpScope
 from opspec.frontend.traffic import Rows, read_traffic
+from opspec.ir.bounds import Exhausted, allowance, remaining
 from opspec.ir.dtypes import DTypeParam
 from opspec.ir.program import Expectation, Module, Op, Workload
 from opspec.parsers import cached_value
 from opspec.source import Source, Span
+
+MAX_BUDGETS = 1_000
+MAX_STEPS = 200_000  # of all proofs about one file
 
 Checked = tuple[Module, tuple[Diagnostic, ...]]
 
@@ -189,13 +195,24 @@ class _Loader:
     def follow(self, item: s.Import, path: Path | None, chain: tuple[tuple[Path | None, str], ...]) -> None:
         """Gather an imported file."""
         base = path.parent if path is not None else Path.cwd()
+        if len(item.path) > 1_000:
+            self.report.append(faults.unreadable(item.span, f"{item.path[:60]}…", "it is no path"))
+            return
         try:
             target = (base / item.path).resolve()
+            missing = not target.exists()
+            other = not missing and not target.is_file()
         except (OSError, ValueError, RuntimeError):
             self.report.append(faults.unreadable(item.span, item.path, "it is no path"))
             return
-        if target.exists() and not target.is_file():
+        if other:
             self.report.append(faults.unreadable(item.span, item.path, "it is no file"))
+            return
+        if missing:
+            near = [p.name for p in islice(target.parent.glob("*.op"), 200)] if target.parent.is_dir() else []
+            help_ = nearest(target.name, near)
+            self.report.append(faults.unreadable(item.span, item.path, "no such file or directory", help_))
+            self.complete = False
             return
         if target in {p for p, _ in chain}:
             first = next(k for k, (p, _) in enumerate(chain) if p == target)
@@ -232,6 +249,7 @@ def _check(source: Source, path: Path | None) -> Checked:
     places: dict[str, Span] = {}
     wanted = loader.wanted()
     linked = loader.linked()
+    spent = 0
     loader.ops.sort(key=lambda pair: pair[0].span.source is not source)
     for node, dtypes in loader.ops:
         name = node.name.text
@@ -241,7 +259,14 @@ def _check(source: Source, path: Path | None) -> Checked:
             loader.report.append(names.duplicate(node.name.span, name, places[name]))
             continue
         places[name] = node.name.span
-        ops[name] = operator(node, loader.functions, library, dtypes, loader.report)
+        try:
+            with allowance(left := MAX_STEPS - spent):
+                ops[name] = operator(node, loader.functions, library, dtypes, loader.report)
+                spent += left - remaining()
+        except Exhausted:
+            loader.report.append(faults.too_hard(node.name.span, name))
+            loader.complete = False
+            break
     for boundary in loader.boundaries:
         if boundary.op.text not in wanted and boundary.op.text not in linked:
             continue
@@ -254,6 +279,9 @@ def _check(source: Source, path: Path | None) -> Checked:
         workloads.add(workload, ops, borrowed, loader.report, loader.recorded, complete=loader.complete)
     expectations: list[Expectation] = []
     for expect in (e for e in loader.expects if e.span.source is source):
+        if len(expectations) + len(expect.budgets) > MAX_BUDGETS:
+            loader.report.append(faults.more_than(expect.workload.span, "budgets in one file", MAX_BUDGETS))
+            break
         expectations += workloads.budgets(expect, made, loader.report, complete=loader.complete)
     composition = compose(loader.own(), ops, {**borrowed, **made}, loader.report, complete=loader.complete)
     for name, op in ops.items():

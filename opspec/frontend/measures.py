@@ -8,6 +8,7 @@ from fractions import Fraction
 from opspec.diagnostics import Diagnostic
 from opspec.frontend import syntax as s
 from opspec.frontend.faults import composition as faults
+from opspec.frontend.faults.naming import nearest
 
 _NUMBER = re.compile(r"(\d[\d_]*(?:\.\d[\d_]*)?(?:[eE][+-]?\d{1,2})?)([A-Za-z]*)$")
 SECONDS = {"s": Fraction(1), "ms": Fraction(1, 10**3), "us": Fraction(1, 10**6), "ns": Fraction(1, 10**9)}
@@ -36,7 +37,11 @@ def duration(measure: s.Measure, report: list[Diagnostic], *, positive: bool = F
             else f"`{unit}` is no unit of time"
         )
         report.append(
-            faults.measure(measure.span, message, "a time is written `24.0 ms`, with s, ms, us or ns")
+            faults.measure(
+                measure.span,
+                message,
+                nearest(unit, SECONDS) or "a time is written `24.0 ms`, with s, ms, us or ns",
+            )
         )
         return None
     if positive and number == 0:

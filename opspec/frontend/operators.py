@@ -7,16 +7,19 @@ from collections.abc import Mapping
 from opspec.diagnostics import Diagnostic
 from opspec.frontend import coverage, signature
 from opspec.frontend import syntax as s
+from opspec.frontend.boundaries import read_names
+from opspec.frontend.drafts import MAX_DEPTH
 from opspec.frontend.faults import domains, grouping, names
 from opspec.frontend.faults import syntax as forms
-from opspec.frontend.faults.naming import in_statement
+from opspec.frontend.faults.naming import in_statement, nearest
 from opspec.frontend.inplace import check_in_place
 from opspec.frontend.scope import OpScope, Skip
 from opspec.frontend.statements import statement
-from opspec.frontend.value_exprs import MAX_DEPTH
 from opspec.ir.dtypes import DTypeParam
 from opspec.ir.facts import facts
 from opspec.ir.program import Assume, Boundary, Define, Kernel, Op, Require
+
+MAX_FAULTS = 100  # of all ops of a file; what follows is not looked at
 
 
 def operator(
@@ -128,6 +131,9 @@ def _body(block: s.KernelBlock, scope: OpScope) -> tuple[Define, ...]:
     body: list[Define] = []
     for node in block.statements:
         before = len(scope.report)
+        if before > MAX_FAULTS:
+            scope.broken.add(node.name.text)
+            continue
         try:
             defines = statement(node, scope)
         except (Skip, RecursionError) as e:
@@ -156,10 +162,20 @@ def _check_outputs(node: s.OpDecl, scope: OpScope) -> None:
         writers = scope.written.get(tensor.name, [])
         place = places[tensor.name]
         if not writers:
-            scope.report.append(domains.never(place, tensor.name))
+            near = _misnamed(tensor.name, scope)
+            scope.report.append(
+                domains.never(place, tensor.name, near.name if near else "", near.span if near else None)
+            )
         elif tensor.role == "inout" and len(writers) > 1:
             scope.report.append(
                 domains.twice(writers[1].span or place, tensor.name, writers[0].span, proven=False)
             )
         else:
             scope.report += coverage.check(tensor, writers, scope.facts, place, scope.places)
+
+
+def _misnamed(output: str, scope: OpScope) -> Define | None:
+    """A value that nothing reads and that may have been meant to be the output."""
+    read = {n for d in scope.defines.values() for n in read_names(d)}
+    unread = (d for d in scope.defines.values() if d.output is None and d.name not in read)
+    return next((d for d in unread if nearest(d.name, (output,))), None)

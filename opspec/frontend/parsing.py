@@ -13,7 +13,6 @@ from opspec.frontend.grammar import parser
 from opspec.frontend.syntax import Expr, File, Item
 from opspec.source import Source, Span
 
-MAX_FAULTS = 50
 _WORDS = {
     "NAME": "a name",
     "NUMBER": "a number",
@@ -66,7 +65,7 @@ def parse(source: Source, report: list[Diagnostic]) -> File:
     strays = [d.span.start for d in report if d.span is not None]
     for piece in pieces:
         first, last = piece.tokens[0].start_pos or 0, source.text.find("\n", piece.tokens[-1].end_pos or 0)
-        if len(report) - before >= MAX_FAULTS:
+        if len(report) - before >= lexing.MAX_FAULTS:
             break
         stray = any(first <= at and (at < last or last < 0) for at in strays)
         tree = _tree(source, piece, [] if stray else report)
@@ -160,6 +159,12 @@ def _unexpected(
 def _advice(token: Token, previous: Token | None, accepted: set[str]) -> str:
     if previous is None or "OP" in accepted:
         return nearest(str(token), _ITEMS)
+    if token.type == "NAME":
+        close = nearest(str(token), [k.lower() for k in accepted & _keywords()])
+        if close:
+            return close
+    if previous.type == "NAME" and "COLON" in accepted and nearest(str(previous), ("inout",)):
+        return "did you mean `inout`?"
     if token.type == "EQUAL" and "COMPARE" in accepted:
         return "equality is written `==`"
     if str(token) in ("if", "elif", "while", "return", "lambda") and token.type == "NAME":

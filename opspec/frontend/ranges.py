@@ -115,14 +115,16 @@ def _reaching(var: IndexVar, conditions: list[Int], known: dict[str, Range], dra
 
 
 def _promised(value: Int, scope: OpScope) -> Int | None:
-    """A bound in dims alone of one element read from a tensor, where one is assumed."""
-    for bound in scope.facts.data:
-        atom = value.atom
-        if not isinstance(atom, Datum) or atom.tensor != bound.tensor:
+    """A bound in dims alone of one element read from a tensor, where one is assumed; what is added to it
+    may hold dims."""
+    for atom in value.atoms():
+        rest = value - Int.of(atom)
+        if not isinstance(atom, Datum) or rest.tensors() or rest.free_indices():
             continue
-        top = _without(bound.slack, bound.tensor)
-        if top is not None and not top.free_indices() and not top.tensors():
-            return top
+        for bound in scope.facts.data:
+            top = _without(bound.slack, bound.tensor) if bound.tensor == atom.tensor else None
+            if top is not None and not top.free_indices() and not top.tensors():
+                return top + rest
     return None
 
 

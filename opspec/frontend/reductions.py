@@ -10,7 +10,6 @@ from opspec.frontend.faults import domains, names, values
 from opspec.frontend.faults import syntax as forms
 from opspec.frontend.integer_exprs import Domain, conditions
 from opspec.frontend.scope import Env, IndexVar, Local, Pack
-from opspec.frontend.value_exprs import lower
 from opspec.ir import bounds
 from opspec.ir.dtypes import BOOL, F32, I64
 from opspec.ir.integers import ONE, Index, Int
@@ -37,7 +36,7 @@ def reduction(expr: s.Call, draft: Draft, env: Env) -> Value:
         scope.fail(names.arity(expr.span, f"`{name}`", "1 index", len(variables)))
     domain = conditions(expr.conditions, scope, inner)
     _attach(domain.constraints, variables)
-    body = _body(lower(expr.arguments[0], draft, inner), monoid, expr, draft)
+    body = _body(draft.lower(expr.arguments[0], inner), monoid, expr, draft)
     empty = _identity(expr, monoid, draft, env)
     if empty is not None and monoid in ("max", "min"):
         body, empty = t.promote([body, empty], scope, expr.span)
@@ -87,11 +86,11 @@ def scan(expr: s.Call, draft: Draft, env: Env) -> Value:
     if not 1 <= len(expr.arguments) <= most:
         wanted = "1 or 2 arguments" if most == 2 else "1 argument"
         scope.fail(names.arity(expr.span, f"`{name}`", wanted, len(expr.arguments)))
-    body = _body(lower(expr.arguments[0], draft, env), monoid, expr, draft)
+    body = _body(draft.lower(expr.arguments[0], env), monoid, expr, draft)
     decay: Value | None = None
     if len(expr.arguments) == 2:
         body = t.to_float(body, scope, expr.arguments[0].span)
-        decay = t.to_float(lower(expr.arguments[1], draft, env), scope, expr.arguments[1].span)
+        decay = t.to_float(draft.lower(expr.arguments[1], env), scope, expr.arguments[1].span)
     value = Scan(
         monoid=monoid,
         index=var.name,
@@ -114,7 +113,7 @@ def count(expr: s.Call, draft: Draft, env: Env) -> Value:
         scope.fail(forms.form(expr.otherwise.span, "`count` has no `else`: over nothing it is 0"))
     domain = conditions(expr.conditions, scope, inner)
     _attach(domain.constraints, variables)
-    body = lower(expr.arguments[0], draft, inner) if expr.arguments else t.literal(1, expr.span)
+    body = draft.lower(expr.arguments[0], inner) if expr.arguments else t.literal(1, expr.span)
     guard = _data_guard(domain, draft, inner)
     constraints = _joined(
         domain.constraints, draft.pending(variables, inner), _extra(variables), draft.inherited(body)
@@ -233,7 +232,7 @@ def _identity(expr: s.Call, monoid: Monoid, draft: Draft, env: Env) -> Value | N
                 "remove the `else`",
             )
         )
-    value = lower(expr.otherwise, draft, env)
+    value = draft.lower(expr.otherwise, env)
     if monoid in ("argmax", "argmin"):
         if value.dtype.kind != "int":
             draft.scope.fail(
@@ -248,7 +247,7 @@ def _identity(expr: s.Call, monoid: Monoid, draft: Draft, env: Env) -> Value | N
 def _data_guard(domain: Domain, draft: Draft, env: Env) -> Value | None:
     guard: Value | None = None
     for condition in domain.rest:
-        value = t.to_bool(lower(condition, draft, env), draft.scope, condition.span)
+        value = t.to_bool(draft.lower(condition, env), draft.scope, condition.span)
         guard = value if guard is None else t.binary("and", guard, value, condition.span)
     return guard
 

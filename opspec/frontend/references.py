@@ -9,9 +9,9 @@ from opspec.frontend.builtins import CONSTANTS
 from opspec.frontend.drafts import Draft
 from opspec.frontend.faults import domains, names, values
 from opspec.frontend.faults import syntax as forms
+from opspec.frontend.faults.naming import nearest
 from opspec.frontend.integer_exprs import candidates, integer, note_axes, plural
 from opspec.frontend.scope import Env, IndexVar, OpScope, Pack, Skip
-from opspec.frontend.value_exprs import lower
 from opspec.ir.bounds import equal
 from opspec.ir.dtypes import BOOL, compute_dtype
 from opspec.ir.integers import Index, Int, dim
@@ -53,8 +53,6 @@ def name_value(expr: s.Name, draft: Draft, env: Env) -> Value:
 
 def looks_like_index(expr: s.Name, draft: Draft, env: Env) -> bool:
     """Whether an unknown name is more likely a missing index than a typo."""
-    from opspec.frontend.faults.naming import nearest
-
     return (
         not env.is_closed
         and len(expr.name) == 1
@@ -125,7 +123,7 @@ def _element(
     scope.written_indices[expr.span] = tuple(i.span for i in written)
     other: Value | None = None
     if otherwise is not None:
-        other = lower(otherwise, draft, env)
+        other = draft.lower(otherwise, env)
         if dtype is BOOL:
             other = t.to_bool(other, scope, otherwise.span)
         elif dtype.kind == "float":

@@ -7,6 +7,7 @@ from opspec.frontend import typing as t
 from opspec.frontend.builtins import RESERVED
 from opspec.frontend.faults import names, values
 from opspec.frontend.faults import syntax as forms
+from opspec.frontend.faults.naming import nearest
 from opspec.frontend.integer_exprs import integer
 from opspec.frontend.scope import Env, IndexVar, OpScope, Skip
 from opspec.ir.dtypes import DTYPES, DType, DTypeParam, Storage, choices
@@ -33,9 +34,12 @@ def dtype_param(node: s.DtypeDecl, scope: OpScope) -> DTypeParam | None:
                     choice.span, f"`{name}` mixes floats and integers", "declare two dtype parameters"
                 )
             )
+        elif dtype in found:
+            first = next(c for c in node.choices if c.text == choice.text)
+            scope.report.append(names.duplicate(choice.span, choice.text, first.span))
         else:
             found.append(dtype)
-    return DTypeParam(name, tuple(dict.fromkeys(found))) if found else None
+    return DTypeParam(name, tuple(found)) if found else None
 
 
 def declare_dims(node: s.OpDecl, scope: OpScope) -> None:
@@ -227,13 +231,10 @@ def promises(node: s.AssumeDecl, scope: OpScope) -> list[Assume]:
             case s.Chain():
                 result += _bounds(condition, scope)
             case _:
-                scope.fail(
-                    values.condition(
-                        condition.span,
-                        condition.span.text,
-                        "a promise is `distinct(slot)` or a bound like `len[b] <= T`",
-                    )
-                )
+                help_ = "a promise is `distinct(slot)` or a bound like `len[b] <= T`"
+                if isinstance(condition, s.Call):
+                    help_ = nearest(condition.name.text, ("distinct",)) or help_
+                scope.fail(values.condition(condition.span, condition.span.text, help_))
     return result
 
 

@@ -9,9 +9,9 @@ from opspec.frontend.drafts import Draft
 from opspec.frontend.faults import domains, names, values
 from opspec.frontend.finishing import Target, finish
 from opspec.frontend.integer_exprs import conditions, integer, note_axes, plural
+from opspec.frontend.lowering import lower
 from opspec.frontend.scope import Env, IndexVar, Local, OpScope, Skip
 from opspec.frontend.segments import bind_segments
-from opspec.frontend.value_exprs import lower
 from opspec.ir.dtypes import DTYPES, Storage
 from opspec.ir.integers import Datum, Int
 from opspec.ir.program import Define, Output, Tensor
@@ -24,7 +24,7 @@ def statement(node: s.Statement, scope: OpScope) -> list[Define]:
     if name in scope.broken:
         raise Skip
     tensor = scope.tensors.get(name)
-    draft = Draft(name, scope)
+    draft = Draft(name, scope, lower)
     draft.root = node.value
     env, at = _left(node, tensor, draft)
     bind_segments(node, tensor, draft, env)
@@ -39,7 +39,7 @@ def statement(node: s.Statement, scope: OpScope) -> list[Define]:
     domain = conditions(tuple(own), scope, env)
     for rest in domain.rest:
         scope.fail(values.condition(rest.span, rest.span.text))
-    value = lower(node.value, draft, env)
+    value = draft.lower(node.value, env)
     for k, (condition, unknown_names) in enumerate(draft.loose):
         if k not in draft.used:
             missing = min(unknown_names - bound)

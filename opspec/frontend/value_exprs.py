@@ -1,13 +1,13 @@
-"""Syntax → values: names, reads, arithmetic, choices. Calls are in ``calls.py``."""
+"""Syntax → values: arithmetic, comparisons and logic."""
 
 from __future__ import annotations
 
 from opspec.frontend import syntax as s
 from opspec.frontend import typing as t
 from opspec.frontend.drafts import Draft, is_trivial
-from opspec.frontend.faults import syntax as forms
 from opspec.frontend.faults import values
-from opspec.frontend.scope import Env, OpScope, Skip
+from opspec.frontend.integer_exprs import is_wide
+from opspec.frontend.scope import Env, OpScope
 from opspec.ir.dtypes import BOOL
 from opspec.ir.integers import ONE, Int, floor_div, mod
 from opspec.ir.values import (
@@ -19,75 +19,13 @@ from opspec.ir.values import (
     Value,
 )
 
-MAX_DEPTH = 120
-MAX_NODES = 20_000
-
 _COMPARE: dict[str, CompareOp] = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 _BINARY: dict[str, BinaryOp] = {"+": "add", "-": "sub", "*": "mul", "/": "div", "//": "floordiv", "%": "mod"}
 
 
-def lower(expr: s.Expr, draft: Draft, env: Env) -> Value:
-    """The value of an expression; everything that needs a name gets one in ``draft``."""
-    scope = draft.scope
-    scope.nodes += 1
-    draft.depth += 1
-    try:
-        if draft.depth > MAX_DEPTH:
-            scope.fail(forms.too_deep(expr.span, MAX_DEPTH))
-        if scope.nodes > MAX_NODES:
-            scope.fail(forms.too_much(expr.span, MAX_NODES))
-        return _lower(expr, draft, env)
-    finally:
-        draft.depth -= 1
-
-
-def _lower(expr: s.Expr, draft: Draft, env: Env) -> Value:
-    match expr:
-        case s.Number(value=value):
-            return t.literal(value, expr.span)
-        case s.Name():
-            from opspec.frontend.references import name_value
-
-            return name_value(expr, draft, env)
-        case s.Prefix():
-            return _prefix(expr, draft, env)
-        case s.Infix(op="and" | "or" as word):
-            a, b = lower_all((expr.a, expr.b), draft, env)
-            a, b = t.to_bool(a, draft.scope, expr.a.span), t.to_bool(b, draft.scope, expr.b.span)
-            return t.binary("and" if word == "and" else "or", a, b, expr.span)
-        case s.Infix(op="**"):
-            return _power(expr, draft, env)
-        case s.Infix():
-            a, b = lower_all((expr.a, expr.b), draft, env)
-            return _infix(expr, a, b, draft.scope)
-        case s.Chain():
-            return _chain(expr, draft, env)
-        case s.Subscript():
-            from opspec.frontend.references import read_value
-
-            return read_value(expr, draft, env)
-        case s.Call():
-            from opspec.frontend.calls import call
-
-            return call(expr, draft, env)
-
-
-def lower_all(exprs: tuple[s.Expr, ...], draft: Draft, env: Env) -> list[Value]:
-    """Each of several operands, so that faults in all of them are reported."""
-    result: list[Value] = []
-    failed = False
-    for expr in exprs:
-        try:
-            result.append(lower(expr, draft, env))
-        except Skip:
-            failed = True
-    if failed:
-        raise Skip
-    return result
-
-
-def _prefix(expr: s.Prefix, draft: Draft, env: Env) -> Value:
-    x = lower(expr.x, draft, env)
+def prefix(expr: s.Prefix, draft: Draft, env: Env) -> Value:
+    """A sign, or `not`."""
+    x = draft.lower(expr.x, env)
     if expr.op == "not":
         return Unary(op="not", x=t.to_bool(x, draft.scope, expr.span), dtype=BOOL, span=expr.span)
     if x.dtype is BOOL:
@@ -102,7 +40,16 @@ def _prefix(expr: s.Prefix, draft: Draft, env: Env) -> Value:
     return Unary(op="neg", x=x, dtype=x.dtype, span=expr.span)
 
 
-def _infix(expr: s.Infix, a: Value, b: Value, scope: OpScope) -> Value:
+def infix(expr: s.Infix, draft: Draft, env: Env) -> Value:
+    """A sum, product or quotient, or two truth values together."""
+    a, b = draft.lower_all((expr.a, expr.b), env)
+    if expr.op in ("and", "or"):
+        a, b = t.to_bool(a, draft.scope, expr.a.span), t.to_bool(b, draft.scope, expr.b.span)
+        return t.binary("and" if expr.op == "and" else "or", a, b, expr.span)
+    return _arithmetic(expr, a, b, draft.scope)
+
+
+def _arithmetic(expr: s.Infix, a: Value, b: Value, scope: OpScope) -> Value:
     x, y = t.whole(a), t.whole(b)
     if expr.op == "/":
         a, b = t.to_float(a, scope, expr.a.span), t.to_float(b, scope, expr.b.span)
@@ -120,7 +67,7 @@ def _infix(expr: s.Infix, a: Value, b: Value, scope: OpScope) -> Value:
 
 
 def _whole(expr: s.Infix, x: Int, y: Int, scope: OpScope) -> Value:
-    if len(x.terms) * len(y.terms) > 400:
+    if is_wide(expr.op, x, y):
         scope.fail(values.integer(expr.span, expr.span.text, "has too many terms"))
     match expr.op:
         case "+":
@@ -135,26 +82,27 @@ def _whole(expr: s.Infix, x: Int, y: Int, scope: OpScope) -> Value:
             return t.extent(floor_div(x, y) if expr.op == "//" else mod(x, y), expr.span)
 
 
-def _power(expr: s.Infix, draft: Draft, env: Env) -> Value:
-    power, base = _exponent(expr.b), lower(expr.a, draft, env)
-    if power is None:
+def power(expr: s.Infix, draft: Draft, env: Env) -> Value:
+    """A power, as a product that is written out."""
+    exponent, base = _exponent(expr.b), draft.lower(expr.a, env)
+    if exponent is None:
         draft.scope.fail(values.power(expr.b.span, expr.b.span.text))
     x = t.whole(base)
-    if x is not None and power >= 0:
+    if x is not None and exponent >= 0:
         result = ONE
-        for _ in range(power):
+        for _ in range(exponent):
             result = result * x
         return t.extent(result, expr.span)
-    if base.dtype is BOOL or power < 0:
+    if base.dtype is BOOL or exponent < 0:
         base = t.to_float(base, draft.scope, expr.a.span)
-    if not is_trivial(base) and abs(power) > 1:
+    if not is_trivial(base) and abs(exponent) > 1:
         base = draft.temp("base", base, expr.a.span)
     product: Value | None = None
-    for _ in range(abs(power)):
+    for _ in range(abs(exponent)):
         product = base if product is None else t.binary("mul", product, base, expr.span)
     if product is None:
         return t.literal(1, expr.span)
-    if power < 0:
+    if exponent < 0:
         return Unary(op="reciprocal", x=product, dtype=product.dtype, span=expr.span)
     return product
 
@@ -169,8 +117,9 @@ def _exponent(expr: s.Expr) -> int | None:
             return None
 
 
-def _chain(expr: s.Chain, draft: Draft, env: Env) -> Value:
-    operands = lower_all((expr.first, *(x for _, x in expr.rest)), draft, env)
+def chain(expr: s.Chain, draft: Draft, env: Env) -> Value:
+    """Comparisons that share operands."""
+    operands = draft.lower_all((expr.first, *(x for _, x in expr.rest)), env)
     result: Value | None = None
     for k, (op, right) in enumerate(expr.rest):
         a, b = t.promote(operands[k : k + 2], draft.scope, expr.span)

@@ -8,7 +8,9 @@ with a message, and never assumed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -23,13 +25,16 @@ from opspec.ir.integers import (
     Int,
     Least,
     Mod,
+    Monomial,
     floor_div,
     greatest,
     least,
 )
 from opspec.ir.values import Range
 
-EFFORT = 600
+Terms = tuple[tuple[Monomial, int], ...]
+EFFORT = 600  # goals that one proof looks at, fewer where each is compared with more facts than usual
+USUAL = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,21 +106,57 @@ def equal(a: Int, b: Int, facts: Facts) -> bool:
 
 
 def prove(goal: Int, facts: Facts) -> bool:
-    """Whether ``goal >= 0`` follows from the facts; False means "not proven"."""
-    return _prove(goal, facts)
+    """Whether ``goal >= 0`` follows from the facts; False means "not proven".
+
+    Raises: Exhausted where an allowance ends.
+    """
+    proven, steps = _prove(goal, facts)
+    _spend(steps)
+    return proven
 
 
 @lru_cache(maxsize=16384)
-def _prove(goal: Int, facts: Facts) -> bool:
+def _prove(goal: Int, facts: Facts) -> tuple[bool, int]:
     goal = canonical(goal, facts)
     known = [canonical(k, facts) for k in facts.known]
-    return _Search(known, facts.data).run(goal, 12)
+    search = _Search(known, facts.data)
+    return search.run(goal, 12), search.steps
+
+
+class Exhausted(Exception):
+    """The proofs about one thing take more steps than it was allowed."""
+
+
+_left: ContextVar[int | None] = ContextVar("_left", default=None)
+
+
+@contextmanager
+def allowance(steps: int) -> Iterator[None]:
+    """Let the proofs inside take so many steps; kept ones count as often as they are asked for."""
+    token = _left.set(steps)
+    try:
+        yield
+    finally:
+        _left.reset(token)
+
+
+def remaining() -> int:
+    """Steps that are left of the allowance; 0 outside of one."""
+    return _left.get() or 0
+
+
+def _spend(steps: int) -> None:
+    left = _left.get()
+    if left is not None:
+        _left.set(left - steps)
+        if left < steps:
+            raise Exhausted
 
 
 class _Search:
     def __init__(self, known: list[Int], data: tuple[DataBound, ...]) -> None:
         self.data = data
-        self.effort = EFFORT
+        self.steps = 0
         self.seen: dict[Int, int] = {}
         self.positive: set[Atom] = set()
         for k in known:
@@ -123,10 +164,15 @@ class _Search:
             if len(m.terms) == 1 and m.terms[0][1] == 1:
                 self.positive.update(a for a, _ in m.terms[0][0])
         self.known = list(dict.fromkeys(k for k in known if k.constant is None))
+        self.effort = EFFORT * USUAL // max(USUAL, len(self.known))
+        self.least: dict[Terms, int] = {}
+        for varying, constant in map(_parts, self.known):
+            self.least[varying] = min(constant, self.least.get(varying, constant))
         self.plain = [k for k in self.known if not k.free_indices() and not self._obvious(k)]
 
     def run(self, goal: Int, depth: int) -> bool:
-        if self._obvious(goal) or any(self._close(goal, k) for k in self.known):
+        self.steps += len(goal.terms) + len(self.known)
+        if self._obvious(goal) or self._close(goal):
             return True
         self.effort -= 1
         if depth == 0 or self.effort <= 0 or self.seen.get(goal, -1) >= depth:
@@ -146,12 +192,11 @@ class _Search:
             goal = goal.substitute(lambda a: Int.of(a) + 1 if a in self.positive else _keep(a))
         return all(c > 0 and all(p % 2 == 0 or self._non_negative(a) for a, p in m) for m, c in goal.terms)
 
-    def _close(self, goal: Int, fact: Int) -> bool:
-        """The goal is a fact plus a constant."""
-        if len(goal.terms) - len(fact.terms) not in (-1, 0, 1):
-            return False
-        c = (goal - fact).constant
-        return c is not None and c >= 0
+    def _close(self, goal: Int) -> bool:
+        """The goal is a fact plus a constant that is not negative."""
+        varying, constant = _parts(goal)
+        least_known = self.least.get(varying)
+        return least_known is not None and constant >= least_known
 
     def _non_negative(self, atom: Atom) -> bool:
         match atom:
@@ -224,6 +269,12 @@ class _Search:
                     bound.slack.substitute(lambda a, t=table: t.get(a.name) if isinstance(a, Index) else None)  # type: ignore[misc]
                 )
         return result
+
+
+def _parts(value: Int) -> tuple[Terms, int]:
+    """What varies in an expression, and its constant term."""
+    constant = next((c for m, c in value.terms if not m), 0)
+    return tuple(t for t in value.terms if t[0]), constant
 
 
 def _keep(atom: Atom) -> Int:

@@ -40,6 +40,7 @@ def uses(op: Op) -> dict[str, Use]:
         _value(op, define.value, found, guarded=False)
         for c in define.constraints:
             _lengths(c, define.ranges, found)
+        _segments(define, found)
         if define.output is not None:
             _address(op, define.output.tensor, define.output.at, found, guarded=False)
     for assume in op.assumes:
@@ -187,6 +188,19 @@ def _ranges(op: Op, define: Define, found: dict[str, Use]) -> None:
             use = found.get(lower.tensor)
             if use is not None:
                 use.rising = extent
+
+
+def _segments(define: Define, found: dict[str, Use]) -> None:
+    """Offsets of a statement that writes each place of an axis in the segment that holds it."""
+    for c in define.constraints:
+        for r in define.ranges:
+            place = Int.of(Index(r.index))
+            datum = (place - c).atom
+            if not isinstance(datum, Datum) or datum.tensor not in found or len(datum.indices) != 1:
+                continue
+            after = Int.of(Datum(datum.tensor, (datum.indices[0] + 1,)))
+            if after - place - 1 in define.constraints:
+                found[datum.tensor].rising = r.upper
 
 
 def _axis(op: Op, define: Define, name: str) -> Int | None:

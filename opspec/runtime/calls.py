@@ -1,6 +1,6 @@
 """What one kind of call launches, decided once and then only repeated.
 
-The first call with some shapes, strides, dtypes, devices and alignments runs the generated checks and
+The first calls with some shapes, strides, dtypes, devices and alignments run the generated checks and
 choices. A ``Call`` writes down what they launched; a ``Replay`` does it again for other tensors of the
 same kind: it makes the results, fills in pointers and scalars, and launches the compiled kernels. Nothing
 here waits for the device or looks at data, so a call can be captured in a CUDA graph.
@@ -9,7 +9,7 @@ here waits for the device or looks at data, so a call can be captured in a CUDA 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, Self
@@ -19,6 +19,7 @@ import triton
 from triton.runtime import driver
 
 from opspec.runtime.launch import LaunchError, Result, on
+from opspec.runtime.tuned import Tuning
 
 KNOBS = triton.knobs.runtime
 GRID = 2**31 - 1  # programs along the first axis of a grid
@@ -123,7 +124,7 @@ def moved(arg: Any, value: Any) -> Any:
 
 @dataclass(slots=True)
 class Call:
-    """The first call of a kind: launches for real and writes down what to repeat.
+    """A call of a kind that is not known yet: launches, and if ``recording`` writes down what to repeat.
 
     ``tensors`` are told apart by identity, so no object may stand in it twice.
     """
@@ -132,6 +133,12 @@ class Call:
     tensors: list[torch.Tensor]
     workspaces: list[Shaped] = field(default_factory=list)
     launches: list[Launch] = field(default_factory=list)
+    tunings: Mapping[str, Tuning] = field(default_factory=dict)
+    recording: bool = True
+
+    def tuned(self, kernel: str) -> Tuning:
+        """What is known to be faster for a kernel block than its untuned choice; mostly nothing."""
+        return self.tunings.get(kernel, {})
 
     def workspace(self, shape: Sequence[int], dtype: torch.dtype, *, zeroed: bool = False) -> torch.Tensor:
         """A tensor between kernels, from torch's allocator; each call has its own."""
@@ -150,6 +157,10 @@ class Call:
         if sizes[0] > GRID:
             raise LaunchError(f"{sizes[0]} programs are more than one launch takes ({GRID})")
         x, y, z = (*sizes, 1, 1)[:3]
+        if not self.recording:
+            with on(self.device):
+                kernel[x, y, z](*args, **options, **constants)
+            return
         given = {**options, **constants}
         known = [id(t) for t in self.tensors]
         places: list[int | None] = []

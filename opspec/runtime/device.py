@@ -22,6 +22,12 @@ def minimum(a, b):
 
 
 @triton.jit
+def is_nan(x):
+    """Whether an f32 value is NaN."""
+    return x != x
+
+
+@triton.jit
 def multiply(a, b):
     """The product, as a combine function."""
     return a * b
@@ -226,6 +232,13 @@ def grouped(pid, rows, columns, GROUP: tl.constexpr):
 
 
 @triton.jit
+def nibble(code, at):
+    """The signed 4-bit integer at an index of an axis whose bytes hold two each, the low nibble first."""
+    shift = 28 - 4 * (at % 2).to(tl.int32)
+    return (code.to(tl.int32) << shift) >> 28
+
+
+@triton.jit
 def clamp_to(x, low, high):
     """Clamp to ``[low, high]``; NaN stays NaN."""
     return minimum(maximum(x, low), high)
@@ -373,3 +386,26 @@ def copy_rows(
     at += row // E3 // E2 % E1 * x_stride_1 + row // E3 // E2 // E1 * x_stride_0
     x = tl.load(x_ptr + at + column, mask=column < LAST, other=0.0)
     tl.store(y_ptr + row * WIDTH + column, x, mask=column < WIDTH)
+
+
+@triton.jit
+def segments(offsets, stride, count, first, last):
+    """``begin`` and ``end`` of the segments that hold the places ``first`` to ``last``, by bisection.
+
+    Segment e holds the places from ``offsets[e]`` up to ``offsets[e + 1]``; the offsets rise.
+    """
+    low = tl.full((), 0, first.dtype)
+    high = tl.cast(count, first.dtype)
+    while low < high:
+        middle = (low + high) // 2
+        before = tl.load(offsets + (middle + 1) * stride) <= first
+        low = tl.where(before, middle + 1, low)
+        high = tl.where(before, high, middle)
+    begin = low
+    high = tl.cast(count, first.dtype)
+    while low < high:
+        middle = (low + high) // 2
+        before = tl.load(offsets + middle * stride) <= last
+        low = tl.where(before, middle + 1, low)
+        high = tl.where(before, high, middle)
+    return begin, low

@@ -15,6 +15,8 @@ import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+from opspec.runtime.tuned import Tuning
+
 DTYPES = {
     "f32": torch.float32,
     "bf16": torch.bfloat16,
@@ -22,10 +24,12 @@ DTYPES = {
     "f8e4m3": torch.float8_e4m3fn,
     "f8e5m2": torch.float8_e5m2,
     "i8": torch.int8,
+    "i4": torch.uint8,  # two a byte along the last axis, the low nibble first
     "i32": torch.int32,
     "i64": torch.int64,
     "bool": torch.bool,
 }
+UNTUNED: Tuning = {}
 NAMES = {v: k for k, v in DTYPES.items()}
 LAST_32 = 2**31 - 1
 
@@ -62,7 +66,7 @@ def check(
     """Require shape, dtype and device of a tensor."""
     if tuple(tensor.shape) != shape:
         raise LaunchError(f"`{name}` has shape {tuple(tensor.shape)}, expected {shape}")
-    if tensor.dtype != dtype:
+    if tensor.dtype != dtype and not (dtype == torch.uint8 and tensor.dtype == torch.int8):
         raise LaunchError(f"`{name}` is {tensor.dtype}, expected {dtype}")
     if tensor.device != device:
         raise LaunchError(f"`{name}` is on {tensor.device}, expected {device}")
@@ -303,6 +307,19 @@ def moment(lengths: torch.Tensor, power: int) -> int:
 def uncounted(symbol: str) -> int:
     """Refuse to count operations that depend on more than sums of powers of lengths."""
     raise LaunchError(f"the operations depend on {symbol}, which is not counted from tensors")
+
+
+def chosen(tuned: Tuning, variant: str) -> bool:
+    """Whether a variant may be taken: any, unless a tuning names one."""
+    return not tuned or variant in tuned
+
+
+def over(options: dict[str, Any], tuned: Tuning, variant: str) -> dict[str, Any]:
+    """Launch options of a variant with those of its tuning over them; names that it doesn't have are left out."""
+    for name, value in tuned.get(variant, {}).items():
+        if name in options:
+            options[name] = value
+    return options
 
 
 def size_of(dtype: str) -> float:

@@ -8,9 +8,11 @@ for — goes through a registered operator with a schema, a fake implementation 
 
 from __future__ import annotations
 
+import copy
 import operator
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -18,12 +20,14 @@ from torch.utils.flop_counter import register_flop_formula
 
 from opspec.runtime.calls import Call, Float, Replay
 from opspec.runtime.launch import Result, receive
+from opspec.runtime.tuned import NAME, Key, Tuning, bucket, read
 
 Tensors = tuple[torch.Tensor, ...]
 PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
 KINDS = 4096  # kinds of call that an operator remembers; beyond, it starts anew
 TAKEN: set[str] = set()
 GRADED = operator.attrgetter("requires_grad")
+NEGATED = operator.methodcaller("is_neg")
 # torch has no public way to ask whether a mode or a transform such as vmap is on
 MODES = torch._C._len_torch_dispatch_stack  # noqa: SLF001 - see above
 TRANSFORM = torch._C._functorch.peek_interpreter_stack  # noqa: SLF001 - see above
@@ -43,6 +47,7 @@ class Operator:
     ``check(*tensors, *whole)`` refuses what the op can't take and returns dims and results;
     ``launch(call, dims, *tensors, *floats, *whole, *results)`` starts the kernels through ``call``;
     ``cost(counted)`` is the closed form of a checked call, of which the operations (``flops``) are counted.
+    ``file`` is where the kernels stand; a ``tuned.json`` beside it is read on the first launch.
     """
 
     def __init__(
@@ -52,9 +57,12 @@ class Operator:
         check: Callable[..., tuple[tuple[Any, ...], tuple[Result, ...]]],
         launch: Callable[..., None],
         cost: Callable[[Counted], dict[str, float]],
+        file: str = "",
     ) -> None:
-        self.check, self.launch, self.cost = check, launch, cost
+        self.check, self.launch, self.cost, self.file = check, launch, cost, file
         self.kinds: dict[Any, Replay] = {}
+        self.met: set[int] = set()
+        self.tuned: dict[Key, Tuning] | None = None
         self.name, self.parameters, self.returns = parts(schema)
         self.tensors = sum(p.startswith("Tensor") for p in self.parameters)
         self.floats = sum(p.startswith("float") for p in self.parameters)
@@ -124,20 +132,46 @@ class Operator:
         whole: tuple[int, ...],
         out: Tensors | None,
     ) -> Tensors:
-        """Check, decide, launch, and remember. Without data (meta tensors) there is nothing to launch."""
+        """Check, decide and launch; remember a kind of call that comes again, for many never do (lengths that
+        grow by one). Without data (meta tensors) there is nothing to launch."""
         dims, results = self.check(*tensors, *whole)
         device = tensors[0].device if tensors else torch.device("cuda", current_device())
         outs = receive(results, out, device)
         if device.type == "meta":
             return outs
         slots = apart((*tensors, *outs))
-        call = Call(device, list(slots))
-        numbers = [Float(value, place) for place, value in enumerate(floats)]
+        kind = hash(key)
+        again = kind in self.met
+        call = Call(device, list(slots), tunings=self._tunings(dims, device), recording=again)
+        numbers = [Float(value, place) for place, value in enumerate(floats)] if again else floats
         self.launch(call, dims, *slots[: len(tensors)], *numbers, *whole, *slots[len(tensors) :])
-        if len(self.kinds) >= KINDS:
-            self.kinds.clear()
-        self.kinds[key] = Replay(call, results, len(floats))
+        if again:
+            if len(self.kinds) >= KINDS:
+                self.kinds.clear()
+            self.kinds[key] = Replay(call, results, len(floats))
+        else:
+            if len(self.met) >= 16 * KINDS:
+                self.met.clear()
+            self.met.add(kind)
         return outs
+
+    def _tunings(self, dims: tuple[Any, ...], device: torch.device) -> dict[str, Tuning]:
+        """What was tuned for such a call, by kernel block."""
+        if self.tuned is None:
+            file = Path(self.file)
+            found = read(file.with_name(NAME), file) if self.file else {}
+            self.tuned = {k: v for k, v in found.items() if k[0] == self.name.partition("::")[2]}
+        if not self.tuned:
+            return {}
+        name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+        shapes = bucket(dims)
+        return {k[1]: v for k, v in self.tuned.items() if k[2:] == (name, shapes)}
+
+    def trial(self, tunings: dict[Key, Tuning]) -> Operator:
+        """This operator with other tunings and a memory of its own, not registered; for measuring them."""
+        other = copy.copy(self)
+        other.tuned, other.kinds, other.met = tunings, {}, set()
+        return other
 
     def _split(self, args: Sequence[Any]) -> tuple[Tensors, tuple[float, ...], tuple[int, ...], Tensors]:
         a, b, c = self.tensors, self.tensors + self.floats, len(self.parameters)
@@ -170,11 +204,11 @@ class Operator:
 
 
 def seen(tensors: Tensors) -> bool:
-    """Whether torch must see this call: a mode or transform is on, a subclass is among the tensors, or a
-    gradient is asked for."""
+    """Whether torch must see this call: a mode or transform is on, a subclass is among the tensors, a
+    gradient is asked for, or a negation is still to be done (of an imaginary part)."""
     if MODES() or TRANSFORM() is not None or not PLAIN.issuperset(map(type, tensors)):
         return True
-    return torch.is_grad_enabled() and any(map(GRADED, tensors))
+    return (torch.is_grad_enabled() and any(map(GRADED, tensors))) or any(map(NEGATED, tensors))
 
 
 def apart(tensors: Tensors) -> Tensors:

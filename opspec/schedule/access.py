@@ -14,6 +14,7 @@ from opspec.schedule.graph import Fold, Graph, Load, Node, Store, storage_of
 from opspec.schedule.laws import Law, find_law
 from opspec.schedule.names import Names
 from opspec.schedule.roles import Roles, axis_order
+from opspec.schedule.segments import segments_of
 from opspec.schedule.tile import Fetch, Let, Statement, Var, Write
 
 INFINITY = {"max": float("-inf"), "min": float("inf")}
@@ -56,6 +57,7 @@ class Access:
         self.said: set[str] = set()
         self.raw = self._raw_loads()
         self.deps = {n.name: graph.deps(n) for n in graph.nodes}
+        self.segments = segments_of(graph)
 
     def _value(self, value: Value) -> Value:
         """A node value over block variables."""

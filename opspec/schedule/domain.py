@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from opspec.ir.dtypes import BOOL, I64
-from opspec.ir.integers import Int
+from opspec.ir.integers import Greatest, Index, Int, Least
 from opspec.ir.values import Binary, Compare, Extent, Value
 
 
@@ -28,6 +28,24 @@ def bounds(axis: str, extent: Int, constraints: tuple[Int, ...]) -> tuple[list[I
             case _:
                 return None
     return lowers, uppers
+
+
+def slope(value: Int, name: str) -> int | None:
+    """1 where an expression only grows with an index, -1 where it only falls, 0 without it; else None."""
+    signs: set[int | None] = set()
+    for monomial, k in value.terms:
+        if not any(name in Int.of(a).free_indices() for a, _ in monomial):
+            continue
+        atom = monomial[0][0] if len(monomial) == 1 and monomial[0][1] == 1 else None
+        match atom:
+            case Index():
+                inner: set[int | None] = {1}
+            case Least(args) | Greatest(args):
+                inner = {slope(a, name) for a in args} - {0}
+            case _:
+                inner = {None}
+        signs |= {None if s is None else s if k > 0 else -s for s in inner}
+    return next(iter(signs), 0) if len(signs) < 2 else None
 
 
 def nonempty(over: tuple[str, ...], extents: dict[str, Int], constraints: tuple[Int, ...]) -> Value | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from opspec.ir.dtypes import BOOL, I4, I64, DType, Storage, choices, compute_dtype
+from opspec.ir.dtypes import BOOL, I4, I64, DType, DTypeParam, Storage, choices, compute_dtype
 from opspec.ir.integers import Datum, Index, Int, index
 from opspec.ir.program import Define
 from opspec.ir.values import (
@@ -225,8 +225,10 @@ class _Builder:
 
     def build(self) -> Graph:
         for tensor in self.block.tensors:
-            if any(d is I4 for d in choices(tensor.dtype)) and self._touches(tensor.name):
-                raise unsupported(f"`{tensor.name}` is stored in i4, which has no emitter yet", tensor.span)
+            generic = isinstance(tensor.dtype, DTypeParam)
+            if any(d is I4 for d in choices(tensor.dtype)) and self._touches(tensor.name, stores=not generic):
+                what = "may be stored in i4 or not" if generic else "is written in i4"
+                raise unsupported(f"`{tensor.name}` {what}, which has no emitter yet", tensor.span)
         for define in self.block.body:
             self.define = define
             self._add(define)
@@ -236,12 +238,12 @@ class _Builder:
                 self._store(define, define.name, tuple(index(r.index) for r in define.ranges))
         return self._prune(Graph(block=self.block, nodes=tuple(self.nodes.values()), data=self.data))
 
-    def _touches(self, tensor: str) -> bool:
-        """Whether the block loads or stores a tensor."""
+    def _touches(self, tensor: str, *, stores: bool) -> bool:
+        """Whether the block loads or stores a tensor; with ``stores`` only whether it stores it."""
         return any(
             (d.output is not None and d.output.tensor == tensor)
             or d.name == tensor
-            or any(name == tensor for name, _ in reads_of(d.value))
+            or (not stores and any(name == tensor for name, _ in reads_of(d.value)))
             for d in self.block.body
         )
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from opspec.ir.dtypes import F32
 from opspec.ir.values import Binary, Literal, Read, Unary, Value
-from opspec.schedule.graph import Fold, Graph, Point
+from opspec.schedule.graph import Fold, Graph, Point, Prefix, node_values
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -121,6 +121,8 @@ class _Translation:
                     return True
                 node = self.nodes[part.name]
                 if isinstance(node, Point) and self._mentions(node.value):
+                    return True
+                if isinstance(node, Prefix) and any(map(self._mentions, node_values(node))):
                     return True
         return False
 

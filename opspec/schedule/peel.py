@@ -25,7 +25,12 @@ def _statement(s: Statement, program: TileProgram) -> Statement:
     if not isinstance(s, Loop):
         return s
     s = replace(s, body=tuple(_statement(x, program) for x in s.body))
-    if s.reverse or len(program.axis(s.axis).dims) != 1 or not any(isinstance(x, Multiply) for x in s.body):
+    if (
+        s.reverse
+        or s.segments is not None
+        or len(program.axis(s.axis).dims) != 1
+        or not any(isinstance(x, Multiply) for x in s.body)
+    ):
         return s
     grid = {a.name for a in program.axes if a.role == "grid" and a.blocked}
     blocked = {a.name for a in program.axes if a.blocked}

@@ -113,7 +113,8 @@ class Placer(Sweeps):
         body = self.region(roots, sweep.rest, have)
         body += self.pending
         self.env, self.pending = before, pending
-        start, stop = self._stream_bounds(sweep.axis, [*roots, *scans])
+        ends = self._segment_bounds(sweep.axis)
+        start, stop = ends or self._stream_bounds(sweep.axis, [*roots, *scans])
         carried = () if scans or places - {None} else self._carried(opened)
         out.append(
             Loop(
@@ -125,6 +126,7 @@ class Placer(Sweeps):
                 sweeps=sweep.count,
                 reverse=sweep.reverse,
                 carried=carried,
+                segments=self.segments[sweep.axis].tensor if ends else None,
             )
         )
         for name in scans:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from opspec.ir.dtypes import choices
+from opspec.ir.dtypes import DType, choices
 from opspec.ir.values import Cast, Read, Unary, walk
-from opspec.schedule.tile import Fetch, Let, Loop, Multiply, Statement, TileProgram, statements
+from opspec.schedule.tile import Fetch, Let, Loop, Multiply, Statement, TileProgram, Write, statements
 
 REGISTERS_PER_THREAD = 255
 BARRIER_BYTES = 8
@@ -39,25 +39,34 @@ class ProductTile:
     warps: int
     stages: int
 
-    def shared_memory(self, bits: int, *, descriptors: bool = False, sharing: int = 1) -> int:
+    def shared_memory(
+        self, bits: int, *, descriptors: bool = False, sharing: int = 1, result: int = 16
+    ) -> int:
         """Bytes of shared memory with operands of ``bits`` bits.
 
         ``sharing``: products that run side by side on one row operand, each with columns of its own.
 
         ``descriptors``: loads through tensor-memory descriptors, which stage the epilogue's tile
-        (in the operands' width) and need barriers.
+        of ``result`` bits an element and need barriers.
         """
         operands = self.stages * (self.rows + sharing * self.columns) * self.depth * bits // 8
         if not descriptors:
             return operands
-        return operands + self.rows * self.columns * bits // 8 + (self.stages + 1) * BARRIER_BYTES
+        return operands + self.rows * self.columns * result // 8 + (self.stages + 1) * BARRIER_BYTES
 
     def accumulator_registers(self) -> int:
         """32-bit registers per thread that the f32 accumulator takes."""
         return self.rows * self.columns // (32 * self.warps)
 
     def fits(
-        self, limits: Limits, bits: int, *, descriptors: bool = False, epilogue: int = 0, sharing: int = 1
+        self,
+        limits: Limits,
+        bits: int,
+        *,
+        descriptors: bool = False,
+        epilogue: int = 0,
+        sharing: int = 1,
+        result: int = 16,
     ) -> bool:
         """Whether a multiprocessor can hold one such block; ``epilogue``: further values per element."""
         # with descriptors neither addresses nor masks take registers, and an epilogue goes piece by piece
@@ -65,7 +74,8 @@ class ProductTile:
         overhead = OVERHEAD_DESCRIBED if descriptors else OVERHEAD
         registers = self.accumulator_registers() * held + overhead
         return (
-            self.shared_memory(bits, descriptors=descriptors, sharing=sharing) <= limits.shared_memory
+            self.shared_memory(bits, descriptors=descriptors, sharing=sharing, result=result)
+            <= limits.shared_memory
             and registers <= REGISTERS_PER_THREAD
             and registers * 32 * self.warps <= limits.registers
         )
@@ -128,6 +138,16 @@ def epilogue_registers(program: TileProgram) -> int:
     return int(any(isinstance(v, Unary) and v.op != "neg" for s in lets for v in walk(s.value)))
 
 
+def result_bits(program: TileProgram) -> int:
+    """Bits of the widest result where operands have at most 16."""
+    stored = [
+        t.dtype
+        for t in program.tensors
+        if any(isinstance(s, Write) and s.tensor == t.name for s in statements(program.body))
+    ]
+    return max([16, *(d.bits for d in stored if isinstance(d, DType))])
+
+
 def side_by_side(program: TileProgram) -> int:
     """How many block products accumulate in one loop."""
     loops = [s for s in statements(program.body) if isinstance(s, Loop)]
@@ -174,7 +194,13 @@ def held_elements(program: TileProgram, rows: str, streams: frozenset[str]) -> H
 
 
 def offered_tiles(
-    limits: Limits, kind: str, epilogue: int = 0, sharing: int = 1, *, descriptors: bool = False
+    limits: Limits,
+    kind: str,
+    epilogue: int = 0,
+    sharing: int = 1,
+    *,
+    descriptors: bool = False,
+    result: int = 16,
 ) -> tuple[tuple[int, int, int, int, int], ...]:
     """For each shape the deepest pipeline that fits; shapes that don't fit are dropped."""
     out: dict[tuple[int, int, int], tuple[int, int, int, int, int]] = {}
@@ -183,7 +209,12 @@ def offered_tiles(
         if sharing > 1 and tile.rows >= 128 and tile.warps < 8:
             continue  # several accumulators want more threads
         if key not in out and tile.fits(
-            limits, BITS[kind], descriptors=descriptors, epilogue=epilogue, sharing=sharing
+            limits,
+            BITS[kind],
+            descriptors=descriptors,
+            epilogue=epilogue,
+            sharing=sharing,
+            result=result,
         ):
             out[key] = (tile.rows, tile.columns, tile.depth, tile.warps, tile.stages)
     return tuple(out.values())

@@ -17,6 +17,7 @@ from opspec.ir.values import Binary, Cast, Read, Value
 from opspec.schedule.directions import both_ways, prefixes
 from opspec.schedule.exact import holds, number
 from opspec.schedule.graph import Fold, Graph, Load, Point, Prefix, Store
+from opspec.schedule.segments import segments_of
 
 LARGE = 1 << 30
 WHOLE = 256  # a reduced axis of a block product up to this extent lives in the program whole
@@ -27,7 +28,8 @@ class Product:
     """A fold that a matrix unit can run: ``a`` carries rows and ``k``, ``b`` carries ``k`` and columns.
 
     ``cast``: the type both operands enter in; None leaves f32. ``steps``: further reduced axes, walked
-    one index at a time around the product.
+    one index at a time around the product. ``around``: axes that both operands carry, and later
+    folds reduce or scans run along, walked one index at a time outside of it.
     """
 
     fold: str
@@ -38,6 +40,7 @@ class Product:
     columns: str
     cast: Storage | None
     steps: frozenset[str] = frozenset()
+    around: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +69,12 @@ class Roles:
 def assign_roles(graph: Graph, typical: Callable[[Int], int | None]) -> tuple[Roles, ...]:
     """The variants of a block, the most resident first. ``typical`` gives an extent's largest workload value."""
     order = axis_order(graph)
-    grid = grid_axes(graph, order)
+    segments = segments_of(graph).keys()
+    grid = tuple(a for a in grid_axes(graph, order) if a not in segments)
     inner = tuple(a for a in order if a not in grid)
-    products = find_products(graph, grid, inner)
+    products = find_products(graph, grid, tuple(a for a in inner if a not in segments))
     products = _compatible(graph, products)
-    steps = frozenset(a for p in products.values() for a in p.steps)
+    steps = frozenset(a for p in products.values() for a in p.steps | p.around) | segments
     blocked = _blocked(graph, grid, inner, products) - steps
     products = {p.fold: p for p in products.values() if {p.rows, p.columns, p.k} <= blocked}
     size = {a: typical(graph.block.axis(a).extent) for a in inner}
@@ -97,7 +101,8 @@ def _compatible(graph: Graph, products: dict[str, Product]) -> dict[str, Product
     blocked = {x for p in products.values() for x in (p.rows, p.columns, p.k)}
     free = {a for n in graph.nodes if isinstance(n, Store) for a in n.axes}
     folded = {a for n in graph.nodes if isinstance(n, Fold) and n.name not in products for a in n.over}
-    return {name: p for name, p in products.items() if not p.steps & (blocked | free | folded)}
+    kept = {n: p for n, p in products.items() if not p.steps & (blocked | free | folded)}
+    return {n: p for n, p in kept.items() if not p.around & blocked}
 
 
 def _laned(graph: Graph, stream: tuple[str, ...], products: dict[str, Product]) -> str | None:
@@ -184,7 +189,8 @@ def find_products(graph: Graph, grid: tuple[str, ...], inner: tuple[str, ...]) -
         pick_row, pick_column = _prefer(rows, inner), _prefer(columns, inner)
         if pick_row is None or pick_column is None:
             continue
-        held = set(inner) - over
+        around = _around(graph, fold, (set(inner) - over) & graph.axes_of(a) & graph.axes_of(b))
+        held = set(inner) - over - around
         if graph.axes_of(a) & held - {pick_row} or graph.axes_of(b) & held - {pick_column}:
             continue
         if not _before(graph, pick_row, pick_column):
@@ -198,8 +204,17 @@ def find_products(graph: Graph, grid: tuple[str, ...], inner: tuple[str, ...]) -
             columns=pick_column,
             cast=sides.cast,
             steps=frozenset(over - {k}),
+            around=frozenset(around),
         )
     return found
+
+
+def _around(graph: Graph, fold: Fold, shared: set[str]) -> set[str]:
+    """Axes of both operands along which a scan runs, or that other folds reduce and no store has."""
+    stored = {a for n in graph.nodes if isinstance(n, Store) for a in n.axes}
+    later = {a for n in graph.nodes if isinstance(n, Fold) and n.name != fold.name for a in n.over}
+    scanned = {n.along for n in graph.nodes if isinstance(n, Prefix)}
+    return shared & (scanned | later - stored)
 
 
 def _prefer(names: list[str], inner: tuple[str, ...]) -> str | None:
@@ -274,12 +289,16 @@ def common_type(a: Storage, b: Storage) -> Storage | None:
 
 
 def fast_axes(graph: Graph) -> tuple[str, ...]:
-    """Axes along which some tensor is walked with unit stride when contiguous."""
+    """Axes along which some tensor is walked with unit stride when contiguous.
+
+    The tensors of most axes say so, and of these not one that is walked along part of another's loops.
+    """
     seen: dict[str, None] = {}
     accesses = [n for n in graph.nodes if isinstance(n, Load | Store)]
     widest = max(len(n.at) for n in accesses)
+    accesses = [n for n in accesses if len(n.at) == widest]
     for node in accesses:
-        if node.at and len(node.at) == widest:
+        if node.at and not any(node.axes < other.axes for other in accesses):
             split = node.at[-1].affine(node.at[-1].free_indices())
             for name, coefficient in (split[0] if split else {}).items():
                 if coefficient.constant == 1:

@@ -58,22 +58,25 @@ def _selection(
     read: Read, source: Define, bound: dict[str, Range], reader: Define, count: int
 ) -> Define | None:
     """The reduction that yields what ``read`` reads; None if this is no read of one element per row."""
-    rows = [i.index for i in read.indices if i.index is not None]
-    if len(rows) == len(read.indices) or read.otherwise is not None or len(set(rows)) < len(rows):
+    # of a diagonal, the first axis is the row and the others are a place in it
+    bare = [i.index for i in read.indices]
+    kept = [name is not None and name not in bare[:k] for k, name in enumerate(bare)]
+    rows = [str(name) for name, row in zip(bare, kept, strict=True) if row]
+    if all(kept) or read.otherwise is not None:
         return None
     ranges = tuple(bound[name] for name in rows if name in bound)
     if len(ranges) < len(rows) or any(_free(r.lower, r.upper) - set(rows) for r in ranges):
         return None
-    places = [i for i in read.indices if i.index is None]
+    places = [i for i, row in zip(read.indices, kept, strict=True) if not row]
     if any(i.free_indices() - set(rows) or not _plain(i) for i in places):
         return None
     inner: list[Range] = []
     at: list[Int] = []
     conditions: list[Int] = []
     names: dict[str, str] = {}
-    for i, r in zip(read.indices, source.ranges, strict=True):
-        names[r.index] = i.index or f"{count}.{r.index}"
-        if i.index is None:
+    for i, r, row in zip(read.indices, source.ranges, kept, strict=True):
+        names[r.index] = str(i.index) if row else f"{count}.{r.index}"
+        if not row:
             walked = index(names[r.index])
             inner.append(
                 replace(r, index=names[r.index], lower=r.lower.rename(names), upper=r.upper.rename(names))

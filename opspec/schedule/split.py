@@ -105,7 +105,13 @@ def split_stream(program: TileProgram, names: Names) -> Split | None:
 
 def _divisible(program: TileProgram, loop: Loop, after: tuple[Statement, ...]) -> bool:
     """Whether a loop is the only one and leaves nothing but what it carries, in f32 and for each row of a block."""
-    if not loop.carried or loop.reverse or loop.sweeps > 1 or len(program.axis(loop.axis).dims) != 1:
+    if (
+        not loop.carried
+        or loop.reverse
+        or loop.segments is not None
+        or loop.sweeps > 1
+        or len(program.axis(loop.axis).dims) != 1
+    ):
         return False
     if not isinstance(loop.start, Extent) or not isinstance(loop.stop, Extent):
         return False

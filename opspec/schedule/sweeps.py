@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from opspec.ir.dtypes import I64
-from opspec.ir.integers import ZERO, Int, greatest, least
+from opspec.ir.integers import ZERO, Int, greatest, index, least
 from opspec.ir.values import Extent, Read, Value
 from opspec.schedule.carry import Carry
-from opspec.schedule.domain import bounds
+from opspec.schedule.domain import bounds, slope
 from opspec.schedule.graph import Fold, Prefix, Store
 from opspec.schedule.laws import Law, find_law
 
@@ -183,6 +183,16 @@ class Sweeps(Carry):
         stop = highs[0] if all(x == highs[0] for x in highs) else self.extent[axis]
         return Extent(value=start, dtype=I64), Extent(value=stop, dtype=I64)
 
+    def _segment_bounds(self, axis: str) -> tuple[Value, Value] | None:
+        """The first and the last place of this program, for a stream over segments of places."""
+        segment = self.segments.get(axis)
+        if segment is None or segment.place not in self.roles.grid:
+            return None
+        blocked = segment.place in self.roles.blocked
+        ends = [f"{segment.place}.first", f"{segment.place}.last"] if blocked else [segment.place] * 2
+        first, last = (Extent(value=index(end), dtype=I64) for end in ends)
+        return first, last
+
     def _usable(self, constraints: tuple[Int, ...], axis: str) -> tuple[Int, ...]:
         """Constraints as they bound the stream for the whole program.
 
@@ -195,11 +205,9 @@ class Sweeps(Carry):
             if not others:
                 out.append(c)
                 continue
-            split = c.affine(others)
-            if split is None or not others <= set(self.roles.grid) or c.tensors():
+            if not others <= set(self.roles.grid) or c.tensors():
                 continue
-            signs = {name: k.constant for name, k in split[0].items()}
-            if all(k is not None for k in signs.values()):
-                edge = {n: f"{n}.last" if (k or 0) > 0 else f"{n}.first" for n, k in signs.items()}
-                out.append(c.rename(edge))
+            signs = {name: slope(c, name) for name in others}
+            if all(signs.values()):
+                out.append(c.rename({n: f"{n}.last" if k == 1 else f"{n}.first" for n, k in signs.items()}))
         return tuple(out)

@@ -195,7 +195,11 @@ class Inner:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loop:
     """A sequential walk over a stream axis in chunks, from ``start`` to ``stop``; the last chunk first
-    where it is ``reverse``."""
+    where it is ``reverse``.
+
+    With ``segments``, a tensor of offsets, ``start`` and ``stop`` are the first and the last of some places,
+    and the walk takes the segments in which they lie.
+    """
 
     axis: str
     start: Value
@@ -206,6 +210,7 @@ class Loop:
     inner: Inner | None = None
     carried: tuple[Carried, ...] = ()
     reverse: bool = False
+    segments: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -93,3 +93,28 @@ def test_pages_have_times_in_reports_reviews_and_pipelines():
     assert cases_of(op, w)[0][1].total_bytes() == want
     assert at_workload(op, w, [machine("h200")])[""].counts["bytes"] == want
     assert op_bound(m, op, w, "h200").bytes == want
+
+
+def test_sums_over_lengths_follow_the_dims_that_are_set():
+    from opspec.analysis.plot.sweep import read_range, sweep
+    from opspec.analysis.query import query
+    from opspec.analysis.query.question import prepare
+    from opspec.frontend import load_text
+
+    m = load_text(PAGES)
+    op = m.ops[0]
+
+    def table(workload, **settings):
+        return query(m, op, "bytes[table]", workload=workload, settings=settings).value
+
+    assert table("spread") == 4 * 8 * 2
+    assert table("spread", P=32) == 4 * 8 * 1.5
+    assert table("spread", B=2) == 4 * 2 * 2
+    assert query(m, op, "bytes[table] at (P = 32, B = 2)", workload="spread").value == 4 * 2 * 1.5
+    assert query(m, op, "bytes[x]", workload="spread", settings={"sum(len)": 10, "P": 32}).value == 40
+    plot = sweep(prepare(m, op, "bytes[table]", workload="spread"), "bytes[table]", read_range("P=1..64"))
+    points = dict(plot.curves[0].points)
+    assert sorted(points) == [1, 2, 4, 8, 16, 32, 64]
+    assert (points[16], points[32], points[64]) == (64, 48, 32)
+    rows = sweep(prepare(m, op, "bytes", workload="spread"), "bytes", read_range("B=1..8"))
+    assert rows.curves[0].points[-1][1] == 8 * rows.curves[0].points[0][1]

@@ -28,7 +28,7 @@ def test_random_ops(block: int):
     [
         ("cases", "attention"), ("cases", "bottom_right"), ("cases", "top_left"), ("cases", "linear"),
         ("cases", "broadcast_matmul"), ("cases", "depthwise"), ("cases", "row_scale"), ("cases", "window"),
-        ("cases", "strided"), ("cases", "ragged_triangle"), ("cases", "interleaved"), ("latent_block", "latent_block"),
+        ("cases", "strided"), ("cases", "ragged_triangle"), ("cases", "interleaved"), ("cases", "prefix_causal"), ("cases", "either"), ("latent_block", "latent_block"),
     ],
 )  # fmt: skip
 def test_written_specs(spec: str, op: str):

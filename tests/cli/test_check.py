@@ -73,6 +73,21 @@ def test_missing_paths(opspec, tmp_path):
         assert "error[OP621]" in ran.err
 
 
+def test_folders_and_pipes_called_like_specs_are_left_out(opspec, tmp_path, spec):
+    import os
+
+    (tmp_path / "folder.op").mkdir()
+    os.mkfifo(tmp_path / "pipe.op")
+    ran = opspec("check", str(tmp_path))
+    assert ran.status == 0
+    assert ran.out.startswith("1 spec, ")
+    (tmp_path / "dangling.op").symlink_to("nowhere.op")
+    ran = opspec("check", str(tmp_path))
+    assert ran.status == 2
+    assert "dangling.op" in ran.out
+    assert opspec("check", "").status == 2
+
+
 def test_unreadable_text(opspec, tmp_path):
     path = tmp_path / "latin.op"
     path.write_bytes(b"# caf\xe9\n")

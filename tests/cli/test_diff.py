@@ -228,8 +228,11 @@ def test_a_shallow_clone(work, opspec, tmp_path, monkeypatch):
     ran = opspec("diff", first)
     assert ran.status == 2
     assert f"git fetch --depth=1 origin {first}" in ran.err
+    assert "git fetch --deepen=20" in opspec("diff", "HEAD~1").err
     subprocess.run(["git", "fetch", "--quiet", "--depth=1", "origin", first], check=True)
-    assert "1 op changed" in opspec("diff", first).out
+    out = opspec("diff", first).out
+    assert "1 op changed" in out
+    assert f"{first[:12]} → working tree" in out
 
 
 def test_names_that_git_quotes_and_links(work, opspec):

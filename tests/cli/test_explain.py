@@ -84,6 +84,8 @@ def test_wrong_input(opspec):
     for arguments, code in (
         ((f"{SOFTMAX}:softmx",), "OP626"),
         ((SOFTMAX, "--boundary", "b"), "OP722"),
+        ((str(ROOT / "specs/attention/prefill.op:attention"), "--boundary", "b"), "OP722"),
+        ((str(ROOT / "specs/reduce"),), "OP621"),
         ((SOFTMAX, "--target", "sm_1"), "OP625"),
         (("nothing.op",), "OP621"),
         (("OP9999",), "OP628"),

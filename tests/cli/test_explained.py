@@ -35,14 +35,14 @@ def test_a_product_tells_sizes_bound_heat_and_epilogue():
     assert re.search(r"hot: \d+\.\d% of pipeline model, 24 runs", text)
     assert "behind it: any map of c" in text
     assert "add can join it: 64 MiB less at layer" in answers("apart")
-    assert "with on the matrix unit, an epilogue" in answers("biased")
+    assert "with the matrix unit, an epilogue" in answers("biased")
     assert "requests: distributions served (2 shapes)" in answers("biased")
 
 
 def test_rows_tell_passes_path_vectors_and_neighbours():
     text = answers("norm")
-    assert "resident: x, w: one pass" in text
-    assert "streamed: x: 2 passes" in text
+    assert "resident: x, w in one pass" in text
+    assert "streamed: x in 2 passes" in text
     assert "sum over n at once, across the threads of the program" in text
     assert "in lanes: each keeps its own state through the stream, all are merged once at the end" in text
     assert "x, w, y along n, up to 16 B a thread (8 of bf16)" in text
@@ -87,3 +87,42 @@ def test_first_choices_tell_how_full_they_are(opspec):
 def test_a_spec_outside_of_any_library_stands_alone(opspec, spec, monkeypatch):
     monkeypatch.chdir(Path(spec).parent)
     assert "none among the specs here" in opspec("explain", spec.name).out
+
+
+def test_the_library_is_looked_through_once(opspec, tmp_path, monkeypatch):
+    import shutil
+
+    from opspec.driver import library, stages
+
+    calls = []
+    real = library.relatives_in
+    monkeypatch.setattr(library, "relatives_in", lambda specs: calls.append(1) or real(specs))
+    monkeypatch.setattr(stages, "can_compile", lambda: False)
+    shutil.copytree(HERE / "specs", tmp_path / "specs")
+    monkeypatch.chdir(tmp_path)
+    assert opspec("explain", "specs/rows.op").status == 0
+    assert len(calls) == 1
+    opspec("explain", "specs/rows.op:norm", "--stage", "tile")
+    assert len(calls) == 1
+
+
+def test_the_card_follows_the_target(opspec, tmp_path, monkeypatch):
+    import shutil
+
+    from opspec.driver import stages
+
+    monkeypatch.setattr(stages, "can_compile", lambda: False)
+    shutil.copytree(HERE / "specs", tmp_path / "specs")
+    monkeypatch.chdir(tmp_path)
+    for target, machine in (("sm_80", "a100"), ("sm_90", "h200"), ("sm_100", "b200"), ("gfx942", "mi300x")):
+        assert f"memory binds on {machine}" in opspec("explain", "specs/rows.op:norm", "--target", target).out
+
+
+def test_other_groupings_that_would_store_large_values_are_told(opspec, monkeypatch):
+    from opspec.driver import library, stages
+
+    monkeypatch.setattr(stages, "can_compile", lambda: False)
+    monkeypatch.setattr(library, "relatives_in", lambda _: [])
+    out = opspec("explain", str(ROOT / "specs/attention/prefill.op:attention")).out
+    assert "grouped as unfused, s (4 GiB), p (4 GiB) would go through memory at prefill_4k" in out
+    assert "warning: " not in out

@@ -231,3 +231,20 @@ def test_what_is_no_extent_is_refused(opspec, value):
     ran = opspec("query", DECODE, "ai.tensor", "--at", "decode_8k", "--set", f"T={value}")
     assert (ran.status, ran.out) == (2, "")
     assert "error[OP" in ran.err
+
+
+def test_polyhedra_are_left_out_and_can_be_had_afterwards():
+    code = (
+        "import sys; from opspec.cli import main; status = main(sys.argv[1:]);"
+        "assert 'sympy.combinatorics' in sys.modules; name = 'sympy.combinatorics.polyhedron';"
+        "assert name not in sys.modules; assert not any(type(f).__name__ == '_NoPolyhedra' for f in sys.meta_path);"
+        "from sympy.combinatorics.polyhedron import cube; assert cube.size == 8; sys.exit(status)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "query", DECODE, "ai"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

@@ -32,7 +32,7 @@ def test_a_result_brings_its_spec_along(opspec, tmp_path):
     assert ran.status == 0
     text = (tmp_path / "my report/report.md").read_text()
     assert "**40 µs** (M), 70.0% of the floor 28 µs (D)" in text
-    assert "| unexplained | 4 µs | 10.0% |" in text
+    assert "| unexplained | 4 µs (M) | 10.0% |" in text
     assert "Achieved: 3.3554 TB/s (M), 4.1951 TFLOP/s (M)." in text
     assert "Missing: end-to-end gain" in text
     assert "Plotly" in (tmp_path / "my report/report.html").read_text()

@@ -26,6 +26,11 @@ def plan(text: str):
         ("y[m, n] = x[m, n] + 1", ("a map",)),
         ("y[m, n] = x[m, n] / sum[n](x[m, n])", ("sum over a", "a map over a")),
         ("y[m, n] = softmax[n](x[m, n])", ("max over a", "sum over a beside the max", "a map over a")),
+        ("y[m, n] = scan_sum[n](x[m, n])", ("running sum along a",)),
+        (
+            "y[m, n] = scan_max[n](x[m, n]) - max[n](x[m, n])",
+            ("running max along a", "max over a", "a map over a"),
+        ),
         (
             "y[m, n] = x[m, n] - sum[n](abs(x[m, n] - max[n](x[m, n])))",
             ("max over a", "sum over a after the max", "a map over a"),
@@ -82,7 +87,7 @@ def test_contractions_tell_rows_columns_and_batch():
     ("old", "new", "trait"),
     [
         ("sum[k](a[m, k] * b[k, n])", "exp(sum[k](a[m, k] * b[k, n]))", "an epilogue"),
-        ("sum[k](a[m, k]", "sum[k](exp(a[m, k])", "operands are computed"),
+        ("sum[k](a[m, k]", "sum[k](exp(a[m, k])", "computed operands"),
         ("b: bf16[K, N]", "b: f8e4m3[K, N]", "8-bit storage"),
         ("(a[m, k] * b[k, n])", "(a[m, k] * b[k, n]) for n <= m", "a restricted domain"),
     ],
@@ -96,3 +101,19 @@ def test_traits(old, new, trait):
         text = text.replace("max[n](t[m, n]) else 0", "sum[n](t[m, n])")
     assert trait not in pattern_of(plan(PRODUCT)).traits
     assert trait in pattern_of(plan(text)).traits
+
+
+def test_a_window_is_read_more_than_once_and_that_is_not_denied():
+    from opspec.driver.questions.problem import products_of
+
+    window = "op f[T, C, K](x: f32[T, C], w: f32[C, K]) -> y: f32[T, C] { kernel k { y[t, c] = sum[r](w[c, r] * (x[t - r, c] else 0)) } }"
+    (said,) = products_of(plan(window))
+    assert "used once" not in said
+    plain = "op f[M, K](a: f32[M, K], b: f32[K]) -> c: f32[M] { kernel k { c[m] = sum[k](a[m, k] * b[k]) } }"
+    (said,) = products_of(plan(plain))
+    assert "each element of that operand is used once" in said
+
+
+def test_an_arg_reduction_runs_beside_its_extreme():
+    text = "op f[M, N](x: f32[M, N]) -> v: f32[M], i: i64[M] { kernel k { v[m] = max[n](x[m, n])\n i[m] = argmax[n](x[m, n]) } }"
+    assert pattern_of(plan(text)).steps == ("max over a", "argmax over a beside its extreme")

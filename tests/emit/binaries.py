@@ -23,6 +23,9 @@ class Counting:
         self.keys: set[tuple[str, str]] = set()
         self.binders: dict[Any, Any] = {}
 
+    def tuned(self, kernel: str) -> dict[str, Any]:
+        return {}
+
     def workspace(self, shape: Any, dtype: Any, *, zeroed: bool = False) -> torch.Tensor:
         return torch.empty(shape, dtype=dtype, device="meta")
 

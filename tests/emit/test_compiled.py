@@ -23,7 +23,11 @@ FEW = (
     "scalar_conditions",
     "matmul_fp8",
     "matmul_i8",
+    "arg_masked",
+    "scan_monoids",
+    "nibbles",
 )
+RUNNING = ("arg_value", "scan", "scan_before", "scan_decay")
 
 
 def text(name: str) -> str:
@@ -45,6 +49,15 @@ def test_a_kernel_compiles(name: str):
 @pytest.mark.parametrize("path", CORPUS, ids=lambda p: p.stem)
 def test_every_kernel_compiles(path: Path):
     check(path.stem)
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90", "sm_100", "gfx942"])
+def test_scans_and_places_along_streams_compile(target: str):
+    for name in RUNNING:
+        answer = compiled(text(name), 40000, target=target)
+        assert "broken" not in answer, answer["broken"]
+        # limits are those of sm_90
+        assert target != "sm_90" or not any(row["spills"] for row in answer["compiled"])
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,15 @@ import re
 from pathlib import Path
 
 import pytest
+import torch
 from checking import compiler, interpreter
 
 HERE = Path(__file__).parent
 SOURCE = (HERE / "launcher_cases.py").read_text(encoding="utf-8")
 NAMES = re.findall(r"^@case\ndef (\w+)", SOURCE, re.MULTILINE)
+GPU = re.findall(
+    r"^@case\ndef (\w+)", (HERE / "launcher_gpu_cases.py").read_text(encoding="utf-8"), re.MULTILINE
+)
 LENGTHS = [1, 3, 8, 16, 32, 48]
 MANY = [*LENGTHS, 64, 100, 500, 512, 4096, 4100, 20000, 65536, 100001]
 MAP = "op f[M, N](x: f32[M, N]) -> y: f32[M, N] { kernel k { y[m, n] = 2 * x[m, n] } }\n"
@@ -21,6 +25,15 @@ ROWS = "op f[M, N](x: f32[M, N], w: f32[M]) -> y: f32[M, N] { kernel k { y[m, n]
 @pytest.mark.parametrize("name", NAMES)
 def test_pytorch_may(name: str):
     answer = interpreter().ask({"exact": name, "module": "launcher_cases"})
+    assert answer == {"right": True}, answer.get("broken")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", GPU)
+def test_pytorch_may_on_a_gpu(name: str):
+    if not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device")
+    answer = compiler().ask({"exact": name, "module": "launcher_gpu_cases"})
     assert answer == {"right": True}, answer.get("broken")
 
 

@@ -413,6 +413,14 @@ def test_temporaries_follow_their_statement_into_other_boundaries():
     ]
 
 
+def test_a_bound_beside_an_assumed_one_gives_an_extent():
+    op = op_of(
+        "op f[M, T](x: f32[M, T], pos: i32[M]) -> y: f32[M] {\n assume pos[m] < T\n kernel k {\n"
+        "  s[m, t] = x[m, t + 0]  for t < pos[m] + 1\n  y[m] = sum[t](s[m, t])\n }\n}\n"
+    )
+    assert str(named(op, "s").ranges[1].upper) == "T"
+
+
 def test_a_result_and_what_uses_it_may_share_a_kernel_of_another_boundary():
     text = (
         "op f[M, N](x: f32[M, N]) -> s: f32[M], y: f32[M, N] {\n kernel a {\n  e: f32[m, n] = exp(x[m, n])\n }\n"

@@ -62,6 +62,8 @@ workload w for f {{ L = 4096, T = 4096, D = 128 }}
         ("j < i + 1 + T - L", "0", "min(T, T + 1 + i.last - L)"),
         ("0 <= i - j, i - j < 64", "max(0, i.first - 63)", "min(T, 1 + i.last)"),
         ("j > i", "max(0, 1 + i.first)", "T"),
+        ("j < max(16, i + 1)", "0", "min(T, max(16, 1 + i.last))"),
+        ("j < max(16, i, 20 - i)", "0", "T"),
     ],
 )
 def test_a_stream_keeps_to_what_a_block_of_rows_needs(plan, domain: str, start: str, stop: str):

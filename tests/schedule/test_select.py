@@ -28,6 +28,15 @@ def test_an_element_of_a_row_is_selected_beside_its_other_uses(plan, read):
     assert all(v.roles.products for v in found.variants)
 
 
+def test_a_diagonal_is_an_element_of_each_row(plan):
+    found = plan(
+        "op f[N, K](a: bf16[N, K], b: bf16[N, K]) -> y: f32[N] {\n  kernel k {\n"
+        "    z[i, j] = sum[k](a[i, k] * b[j, k])\n    y[i] = logsumexp[j](z[i, j]) - z[i, i]\n  }\n}\n"
+    )
+    assert "select" in rules(found)
+    assert all(v.roles.products for v in found.variants)
+
+
 def test_equal_reads_are_selected_once(plan):
     found = plan(TEXT.format(read="z[m, at[m]] * z[m, at[m]]"))
     assert rules(found) == ["select"]

@@ -107,7 +107,16 @@ def _attention_flash(
     tl.store(o_at, o, mask=mask)
 
 
-def _configure_attention_flash(B: int, Hq: int, L: int, T: int, D: int, width: int):
+def _configure_attention_flash(
+    B: int,
+    Hq: int,
+    L: int,
+    T: int,
+    D: int,
+    width: int,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `flash` for one shape."""
     BLOCK_D = launch.power_of_2(D, 16)
     BLOCK_L = launch.power_of_2(L, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_D))))
@@ -120,7 +129,8 @@ def _configure_attention_flash(B: int, Hq: int, L: int, T: int, D: int, width: i
         "num_stages": 2,
         "enable_fp_fusion": True,
     }
-    return _attention_flash, B * Hq * triton.cdiv(L, BLOCK_L), options
+    options = launch.over(options, tuned, "_attention_flash")
+    return _attention_flash, B * Hq * triton.cdiv(L, options["BLOCK_L"]), options
 
 
 def _attention__check(q, k, v):
@@ -140,7 +150,7 @@ def _attention__launch(call, dims, q, k, v, o):
     """Start the kernels of `attention` on checked arguments; `call` remembers them for calls of this kind."""
     B, Hq, Hkv, L, T, D = dims
     width = max(t.element_size() for t in (q, k, v))
-    kernel, grid, options = _configure_attention_flash(B, Hq, L, T, D, width)
+    kernel, grid, options = _configure_attention_flash(B, Hq, L, T, D, width, tuned=call.tuned("flash"))
     call.start(
         kernel,
         grid,
@@ -485,10 +495,20 @@ def _attention__unfused_values(
     tl.store(o_at, o, mask=mask_3)
 
 
-def _configure_attention__unfused_scores(B: int, Hq: int, L: int, T: int, D: int, width: int, aligned: bool):
+def _configure_attention__unfused_scores(
+    B: int,
+    Hq: int,
+    L: int,
+    T: int,
+    D: int,
+    width: int,
+    aligned: bool,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `scores` for one shape."""
     BLOCK_D = launch.power_of_2(D, 16)
-    if BLOCK_D <= 512:
+    if BLOCK_D <= 512 and launch.chosen(tuned, "_attention__unfused_scores_resident"):
         BLOCK_L = launch.power_of_2(
             L, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_D)))
         )
@@ -504,9 +524,10 @@ def _configure_attention__unfused_scores(B: int, Hq: int, L: int, T: int, D: int
             "num_stages": 2,
             "enable_fp_fusion": True,
         }
+        options = launch.over(options, tuned, "_attention__unfused_scores_resident")
         return (
             _attention__unfused_scores_resident,
-            B * Hq * triton.cdiv(L, BLOCK_L) * triton.cdiv(T, BLOCK_T),
+            B * Hq * triton.cdiv(L, options["BLOCK_L"]) * triton.cdiv(T, options["BLOCK_T"]),
             options,
         )
     # rows, columns, depth, warps, stages: the first that fills the device
@@ -541,17 +562,26 @@ def _configure_attention__unfused_scores(B: int, Hq: int, L: int, T: int, D: int
         "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
+    options = launch.over(options, tuned, "_attention__unfused_scores_streamed")
     return (
         _attention__unfused_scores_streamed,
-        B * Hq * triton.cdiv(L, BLOCK_L) * triton.cdiv(T, BLOCK_T),
+        B * Hq * triton.cdiv(L, options["BLOCK_L"]) * triton.cdiv(T, options["BLOCK_T"]),
         options,
     )
 
 
-def _configure_attention__unfused_weights(B: int, Hq: int, L: int, T: int, width: int):
+def _configure_attention__unfused_weights(
+    B: int,
+    Hq: int,
+    L: int,
+    T: int,
+    width: int,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `weights` for one shape."""
     BLOCK_T = launch.power_of_2(T, 64)
-    if BLOCK_T <= 16384:
+    if BLOCK_T <= 16384 and launch.chosen(tuned, "_attention__unfused_weights_resident"):
         BLOCK_L = launch.rows(L, launch.share(4096, BLOCK_T), B * Hq)
         options = {
             "BLOCK_L": BLOCK_L,
@@ -560,7 +590,8 @@ def _configure_attention__unfused_weights(B: int, Hq: int, L: int, T: int, width
             "num_stages": 1,
             "enable_fp_fusion": True,
         }
-        return _attention__unfused_weights_resident, B * Hq * triton.cdiv(L, BLOCK_L), options
+        options = launch.over(options, tuned, "_attention__unfused_weights_resident")
+        return _attention__unfused_weights_resident, B * Hq * triton.cdiv(L, options["BLOCK_L"]), options
     BLOCK_T = launch.power_of_2(T, 1, 256 * (16 // width))
     STEPS = 8
     options = {
@@ -570,10 +601,21 @@ def _configure_attention__unfused_weights(B: int, Hq: int, L: int, T: int, width
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
+    options = launch.over(options, tuned, "_attention__unfused_weights_streamed")
     return _attention__unfused_weights_streamed, B * Hq * L, options
 
 
-def _configure_attention__unfused_values(B: int, Hq: int, L: int, T: int, D: int, width: int, aligned: bool):
+def _configure_attention__unfused_values(
+    B: int,
+    Hq: int,
+    L: int,
+    T: int,
+    D: int,
+    width: int,
+    aligned: bool,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `values` for one shape."""
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
@@ -608,7 +650,12 @@ def _configure_attention__unfused_values(B: int, Hq: int, L: int, T: int, D: int
         "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
-    return _attention__unfused_values, B * Hq * triton.cdiv(L, BLOCK_L) * triton.cdiv(D, BLOCK_D), options
+    options = launch.over(options, tuned, "_attention__unfused_values")
+    return (
+        _attention__unfused_values,
+        B * Hq * triton.cdiv(L, options["BLOCK_L"]) * triton.cdiv(D, options["BLOCK_D"]),
+        options,
+    )
 
 
 def _attention__unfused__check(q, k, v):
@@ -631,7 +678,9 @@ def _attention__unfused__launch(call, dims, q, k, v, o):
     p = call.workspace((B, Hq, L, T), launch.DTYPES["bf16"])
     aligned = launch.aligned(q, k)
     width = max(t.element_size() for t in (q, k))
-    kernel, grid, options = _configure_attention__unfused_scores(B, Hq, L, T, D, width, aligned)
+    kernel, grid, options = _configure_attention__unfused_scores(
+        B, Hq, L, T, D, width, aligned, tuned=call.tuned("scores")
+    )
     call.start(
         kernel,
         grid,
@@ -659,7 +708,9 @@ def _attention__unfused__launch(call, dims, q, k, v, o):
         INDEX=launch.index_type(q, k, s),
     )
     width = max(t.element_size() for t in (s,))
-    kernel, grid, options = _configure_attention__unfused_weights(B, Hq, L, T, width)
+    kernel, grid, options = _configure_attention__unfused_weights(
+        B, Hq, L, T, width, tuned=call.tuned("weights")
+    )
     call.start(
         kernel,
         grid,
@@ -681,7 +732,9 @@ def _attention__unfused__launch(call, dims, q, k, v, o):
     )
     aligned = launch.aligned(v, p)
     width = max(t.element_size() for t in (v, p))
-    kernel, grid, options = _configure_attention__unfused_values(B, Hq, L, T, D, width, aligned)
+    kernel, grid, options = _configure_attention__unfused_values(
+        B, Hq, L, T, D, width, aligned, tuned=call.tuned("values")
+    )
     call.start(
         kernel,
         grid,
@@ -767,6 +820,7 @@ _attention__operator = library.Operator(
     cost=lambda c: attention_cost(
         B=c.dims[0], Hq=c.dims[1], Hkv=c.dims[2], L=c.dims[3], T=c.dims[4], D=c.dims[5]
     ),
+    file=__file__,
 )
 
 
@@ -777,6 +831,7 @@ _attention__unfused__operator = library.Operator(
     cost=lambda c: attention_cost(
         B=c.dims[0], Hq=c.dims[1], Hkv=c.dims[2], L=c.dims[3], T=c.dims[4], D=c.dims[5]
     ),
+    file=__file__,
 )
 
 
@@ -884,7 +939,16 @@ def _attention_lse_flash(
     tl.store(lse_at, lse, mask=l < L)
 
 
-def _configure_attention_lse_flash(B: int, Hq: int, L: int, T: int, D: int, width: int):
+def _configure_attention_lse_flash(
+    B: int,
+    Hq: int,
+    L: int,
+    T: int,
+    D: int,
+    width: int,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `flash` for one shape."""
     BLOCK_D = launch.power_of_2(D, 16)
     BLOCK_L = launch.power_of_2(L, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_D))))
@@ -897,7 +961,8 @@ def _configure_attention_lse_flash(B: int, Hq: int, L: int, T: int, D: int, widt
         "num_stages": 2,
         "enable_fp_fusion": True,
     }
-    return _attention_lse_flash, B * Hq * triton.cdiv(L, BLOCK_L), options
+    options = launch.over(options, tuned, "_attention_lse_flash")
+    return _attention_lse_flash, B * Hq * triton.cdiv(L, options["BLOCK_L"]), options
 
 
 def _attention_lse__check(q, k, v):
@@ -923,7 +988,7 @@ def _attention_lse__launch(call, dims, q, k, v, o, lse):
     """Start the kernels of `attention_lse` on checked arguments; `call` remembers them for calls of this kind."""
     B, Hq, Hkv, L, T, D = dims
     width = max(t.element_size() for t in (q, k, v))
-    kernel, grid, options = _configure_attention_lse_flash(B, Hq, L, T, D, width)
+    kernel, grid, options = _configure_attention_lse_flash(B, Hq, L, T, D, width, tuned=call.tuned("flash"))
     call.start(
         kernel,
         grid,
@@ -1019,6 +1084,7 @@ _attention_lse__operator = library.Operator(
     cost=lambda c: attention_lse_cost(
         B=c.dims[0], Hq=c.dims[1], Hkv=c.dims[2], L=c.dims[3], T=c.dims[4], D=c.dims[5]
     ),
+    file=__file__,
 )
 
 
@@ -1131,7 +1197,16 @@ def _attention_causal_flash(
     tl.store(lse_at, lse, mask=l < L)
 
 
-def _configure_attention_causal_flash(B: int, Hq: int, L: int, T: int, D: int, width: int):
+def _configure_attention_causal_flash(
+    B: int,
+    Hq: int,
+    L: int,
+    T: int,
+    D: int,
+    width: int,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `flash` for one shape."""
     BLOCK_D = launch.power_of_2(D, 16)
     BLOCK_L = launch.power_of_2(L, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_D))))
@@ -1144,7 +1219,8 @@ def _configure_attention_causal_flash(B: int, Hq: int, L: int, T: int, D: int, w
         "num_stages": 2,
         "enable_fp_fusion": True,
     }
-    return _attention_causal_flash, B * Hq * triton.cdiv(L, BLOCK_L), options
+    options = launch.over(options, tuned, "_attention_causal_flash")
+    return _attention_causal_flash, B * Hq * triton.cdiv(L, options["BLOCK_L"]), options
 
 
 def _attention_causal__check(q, k, v):
@@ -1171,7 +1247,9 @@ def _attention_causal__launch(call, dims, q, k, v, o, lse):
     """Start the kernels of `attention_causal` on checked arguments; `call` remembers them for calls of this kind."""
     B, Hq, Hkv, L, T, D = dims
     width = max(t.element_size() for t in (q, k, v))
-    kernel, grid, options = _configure_attention_causal_flash(B, Hq, L, T, D, width)
+    kernel, grid, options = _configure_attention_causal_flash(
+        B, Hq, L, T, D, width, tuned=call.tuned("flash")
+    )
     call.start(
         kernel,
         grid,
@@ -1267,6 +1345,7 @@ _attention_causal__operator = library.Operator(
     cost=lambda c: attention_causal_cost(
         B=c.dims[0], Hq=c.dims[1], Hkv=c.dims[2], L=c.dims[3], T=c.dims[4], D=c.dims[5]
     ),
+    file=__file__,
 )
 
 
@@ -1382,7 +1461,16 @@ def _attention_window_flash(
     tl.store(o_at, o, mask=mask)
 
 
-def _configure_attention_window_flash(B: int, H: int, L: int, T: int, D: int, width: int):
+def _configure_attention_window_flash(
+    B: int,
+    H: int,
+    L: int,
+    T: int,
+    D: int,
+    width: int,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `flash` for one shape."""
     BLOCK_D = launch.power_of_2(D, 16)
     BLOCK_L = launch.power_of_2(L, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_D))))
@@ -1395,7 +1483,8 @@ def _configure_attention_window_flash(B: int, H: int, L: int, T: int, D: int, wi
         "num_stages": 2,
         "enable_fp_fusion": True,
     }
-    return _attention_window_flash, B * H * triton.cdiv(L, BLOCK_L), options
+    options = launch.over(options, tuned, "_attention_window_flash")
+    return _attention_window_flash, B * H * triton.cdiv(L, options["BLOCK_L"]), options
 
 
 def _attention_window__check(q, k, v, W):
@@ -1416,7 +1505,7 @@ def _attention_window__launch(call, dims, q, k, v, W, o):
     """Start the kernels of `attention_window` on checked arguments; `call` remembers them for calls of this kind."""
     B, H, L, T, W, D = dims
     width = max(t.element_size() for t in (q, k, v))
-    kernel, grid, options = _configure_attention_window_flash(B, H, L, T, D, width)
+    kernel, grid, options = _configure_attention_window_flash(B, H, L, T, D, width, tuned=call.tuned("flash"))
     call.start(
         kernel,
         grid,
@@ -1563,4 +1652,5 @@ _attention_window__operator = library.Operator(
     cost=lambda c: attention_window_cost(
         B=c.dims[0], H=c.dims[1], L=c.dims[2], T=c.dims[3], W=c.dims[4], D=c.dims[5]
     ),
+    file=__file__,
 )

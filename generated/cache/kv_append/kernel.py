@@ -69,7 +69,7 @@ def _kv_append_append(
     tl.store(v_cache_at, v_cache_new, mask=mask)
 
 
-def _configure_kv_append_append(M: int, H: int, D: int):
+def _configure_kv_append_append(M: int, H: int, D: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `append` for one shape."""
     BLOCK_D = launch.bucket(D, 128, 1024)
     BLOCK_H = launch.rows(H, launch.share(2048, BLOCK_D), M * triton.cdiv(D, BLOCK_D))
@@ -80,7 +80,12 @@ def _configure_kv_append_append(M: int, H: int, D: int):
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
-    return _kv_append_append, M * triton.cdiv(H, BLOCK_H) * triton.cdiv(D, BLOCK_D), options
+    options = launch.over(options, tuned, "_kv_append_append")
+    return (
+        _kv_append_append,
+        M * triton.cdiv(H, options["BLOCK_H"]) * triton.cdiv(D, options["BLOCK_D"]),
+        options,
+    )
 
 
 def _kv_append__check(k, v, slot, k_cache, v_cache):
@@ -103,7 +108,7 @@ def _kv_append__check(k, v, slot, k_cache, v_cache):
 def _kv_append__launch(call, dims, k, v, slot, k_cache, v_cache):
     """Start the kernels of `kv_append` on checked arguments; `call` remembers them for calls of this kind."""
     M, _, H, D, _ = dims
-    kernel, grid, options = _configure_kv_append_append(M, H, D)
+    kernel, grid, options = _configure_kv_append_append(M, H, D, tuned=call.tuned("append"))
     call.start(
         kernel,
         grid,
@@ -176,4 +181,5 @@ _kv_append__operator = library.Operator(
     check=_kv_append__check,
     launch=_kv_append__launch,
     cost=lambda c: kv_append_cost(M=c.dims[0], S=c.dims[1], H=c.dims[2], D=c.dims[3], sizeof_X=1),
+    file=__file__,
 )

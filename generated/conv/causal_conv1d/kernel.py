@@ -108,11 +108,11 @@ def _causal_conv1d_conv_streamed(
     tl.store(y_at, y, mask=c < C)
 
 
-def _configure_causal_conv1d_conv(B: int, T: int, C: int, K: int):
+def _configure_causal_conv1d_conv(B: int, T: int, C: int, K: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `conv` for one shape."""
     BLOCK_K = launch.power_of_2(K)
     BLOCK_C = launch.power_of_2(C, 1, max(128, launch.share(4096, BLOCK_K)))
-    if BLOCK_K * BLOCK_C <= 16384:
+    if BLOCK_K * BLOCK_C <= 16384 and launch.chosen(tuned, "_causal_conv1d_conv_resident"):
         options = {
             "BLOCK_C": BLOCK_C,
             "BLOCK_K": BLOCK_K,
@@ -120,7 +120,8 @@ def _configure_causal_conv1d_conv(B: int, T: int, C: int, K: int):
             "num_stages": 1,
             "enable_fp_fusion": True,
         }
-        return _causal_conv1d_conv_resident, B * T * triton.cdiv(C, BLOCK_C), options
+        options = launch.over(options, tuned, "_causal_conv1d_conv_resident")
+        return _causal_conv1d_conv_resident, B * T * triton.cdiv(C, options["BLOCK_C"]), options
     BLOCK_C = max(launch.rows(C, 128, B * T), 8)
     BLOCK_K = launch.power_of_2(K, 1, launch.share(4096, BLOCK_C))
     options = {
@@ -130,7 +131,8 @@ def _configure_causal_conv1d_conv(B: int, T: int, C: int, K: int):
         "num_stages": 3,
         "enable_fp_fusion": True,
     }
-    return _causal_conv1d_conv_streamed, B * T * triton.cdiv(C, BLOCK_C), options
+    options = launch.over(options, tuned, "_causal_conv1d_conv_streamed")
+    return _causal_conv1d_conv_streamed, B * T * triton.cdiv(C, options["BLOCK_C"]), options
 
 
 def _causal_conv1d__check(x, w, bias):
@@ -150,7 +152,7 @@ def _causal_conv1d__check(x, w, bias):
 def _causal_conv1d__launch(call, dims, x, w, bias, y):
     """Start the kernels of `causal_conv1d` on checked arguments; `call` remembers them for calls of this kind."""
     B, T, C, K, _ = dims
-    kernel, grid, options = _configure_causal_conv1d_conv(B, T, C, K)
+    kernel, grid, options = _configure_causal_conv1d_conv(B, T, C, K, tuned=call.tuned("conv"))
     call.start(
         kernel,
         grid,
@@ -228,4 +230,5 @@ _causal_conv1d__operator = library.Operator(
     check=_causal_conv1d__check,
     launch=_causal_conv1d__launch,
     cost=lambda c: causal_conv1d_cost(B=c.dims[0], T=c.dims[1], C=c.dims[2], K=c.dims[3], sizeof_X=1),
+    file=__file__,
 )

@@ -60,7 +60,16 @@ def _batched_matmul_product(
     tl.store(c_at, c, mask=mask_3)
 
 
-def _configure_batched_matmul_product(B: int, M: int, N: int, K: int, width: int, aligned: bool):
+def _configure_batched_matmul_product(
+    B: int,
+    M: int,
+    N: int,
+    K: int,
+    width: int,
+    aligned: bool,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `product` for one shape."""
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
@@ -95,7 +104,12 @@ def _configure_batched_matmul_product(B: int, M: int, N: int, K: int, width: int
         "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
-    return _batched_matmul_product, B * triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N), options
+    options = launch.over(options, tuned, "_batched_matmul_product")
+    return (
+        _batched_matmul_product,
+        B * triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
+        options,
+    )
 
 
 def _batched_matmul__check(a, b):
@@ -114,7 +128,9 @@ def _batched_matmul__launch(call, dims, a, b, c):
     B, M, N, K, _ = dims
     aligned = launch.aligned(a, b)
     width = max(t.element_size() for t in (a, b))
-    kernel, grid, options = _configure_batched_matmul_product(B, M, N, K, width, aligned)
+    kernel, grid, options = _configure_batched_matmul_product(
+        B, M, N, K, width, aligned, tuned=call.tuned("product")
+    )
     call.start(
         kernel,
         grid,
@@ -178,4 +194,5 @@ _batched_matmul__operator = library.Operator(
     check=_batched_matmul__check,
     launch=_batched_matmul__launch,
     cost=lambda c: batched_matmul_cost(B=c.dims[0], M=c.dims[1], N=c.dims[2], K=c.dims[3], sizeof_X=1),
+    file=__file__,
 )

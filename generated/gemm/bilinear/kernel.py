@@ -169,11 +169,20 @@ def _bilinear_form_streamed2(
     tl.store(y_ptr + m * y_stride_M + o * y_stride_O, y, mask=m < M)
 
 
-def _configure_bilinear_form(M: int, O: int, I: int, J: int, width: int, aligned: bool):
+def _configure_bilinear_form(
+    M: int,
+    O: int,
+    I: int,
+    J: int,
+    width: int,
+    aligned: bool,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `form` for one shape."""
     BLOCK_I = launch.power_of_2(I, 16)
     BLOCK_J = launch.power_of_2(J, 16)
-    if BLOCK_I * BLOCK_J <= 512:
+    if BLOCK_I * BLOCK_J <= 512 and launch.chosen(tuned, "_bilinear_form_resident"):
         BLOCK_M = launch.power_of_2(
             M, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_I, BLOCK_J)))
         )
@@ -185,9 +194,10 @@ def _configure_bilinear_form(M: int, O: int, I: int, J: int, width: int, aligned
             "num_stages": 2,
             "enable_fp_fusion": True,
         }
-        return _bilinear_form_resident, triton.cdiv(M, BLOCK_M) * O, options
+        options = launch.over(options, tuned, "_bilinear_form_resident")
+        return _bilinear_form_resident, triton.cdiv(M, options["BLOCK_M"]) * O, options
     BLOCK_J = launch.power_of_2(J, 16)
-    if BLOCK_J <= 512:
+    if BLOCK_J <= 512 and launch.chosen(tuned, "_bilinear_form_streamed1"):
         BLOCK_M = launch.power_of_2(
             M, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_J)))
         )
@@ -200,7 +210,8 @@ def _configure_bilinear_form(M: int, O: int, I: int, J: int, width: int, aligned
             "num_stages": 2,
             "enable_fp_fusion": True,
         }
-        return _bilinear_form_streamed1, triton.cdiv(M, BLOCK_M) * O, options
+        options = launch.over(options, tuned, "_bilinear_form_streamed1")
+        return _bilinear_form_streamed1, triton.cdiv(M, options["BLOCK_M"]) * O, options
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
         (128, 256, 64, 8, 3),
@@ -233,7 +244,8 @@ def _configure_bilinear_form(M: int, O: int, I: int, J: int, width: int, aligned
         "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
-    return _bilinear_form_streamed2, triton.cdiv(M, BLOCK_M) * O, options
+    options = launch.over(options, tuned, "_bilinear_form_streamed2")
+    return _bilinear_form_streamed2, triton.cdiv(M, options["BLOCK_M"]) * O, options
 
 
 def _bilinear__check(x, w, z, bias):
@@ -256,7 +268,7 @@ def _bilinear__launch(call, dims, x, w, z, bias, y):
     M, O, I, J, _ = dims
     aligned = launch.aligned(x, w)
     width = max(t.element_size() for t in (x, w))
-    kernel, grid, options = _configure_bilinear_form(M, O, I, J, width, aligned)
+    kernel, grid, options = _configure_bilinear_form(M, O, I, J, width, aligned, tuned=call.tuned("form"))
     call.start(
         kernel,
         grid,
@@ -335,4 +347,5 @@ _bilinear__operator = library.Operator(
     check=_bilinear__check,
     launch=_bilinear__launch,
     cost=lambda c: bilinear_cost(M=c.dims[0], O=c.dims[1], I=c.dims[2], J=c.dims[3], sizeof_X=1),
+    file=__file__,
 )

@@ -64,7 +64,15 @@ def _gated_mlp_gate(
     tl.store(y_at, y, mask=mask_3)
 
 
-def _configure_gated_mlp_gate(M: int, N: int, K: int, width: int, aligned: bool):
+def _configure_gated_mlp_gate(
+    M: int,
+    N: int,
+    K: int,
+    width: int,
+    aligned: bool,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `gate` for one shape."""
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
@@ -96,7 +104,8 @@ def _configure_gated_mlp_gate(M: int, N: int, K: int, width: int, aligned: bool)
         "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
-    return _gated_mlp_gate, triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N), options
+    options = launch.over(options, tuned, "_gated_mlp_gate")
+    return _gated_mlp_gate, triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]), options
 
 
 def _gated_mlp__check(x, w, v):
@@ -117,7 +126,7 @@ def _gated_mlp__launch(call, dims, x, w, v, y):
     M, N, K, _ = dims
     aligned = launch.aligned(x, w, v)
     width = max(t.element_size() for t in (x, w, v))
-    kernel, grid, options = _configure_gated_mlp_gate(M, N, K, width, aligned)
+    kernel, grid, options = _configure_gated_mlp_gate(M, N, K, width, aligned, tuned=call.tuned("gate"))
     call.start(
         kernel,
         grid,
@@ -194,4 +203,5 @@ _gated_mlp__operator = library.Operator(
     check=_gated_mlp__check,
     launch=_gated_mlp__launch,
     cost=lambda c: gated_mlp_cost(M=c.dims[0], N=c.dims[1], K=c.dims[2], sizeof_X=1),
+    file=__file__,
 )

@@ -59,7 +59,15 @@ def _linear_gelu_layer(
     tl.store(y_at, y, mask=mask_3)
 
 
-def _configure_linear_gelu_layer(M: int, N: int, K: int, width: int, aligned: bool):
+def _configure_linear_gelu_layer(
+    M: int,
+    N: int,
+    K: int,
+    width: int,
+    aligned: bool,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `layer` for one shape."""
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
@@ -93,7 +101,12 @@ def _configure_linear_gelu_layer(M: int, N: int, K: int, width: int, aligned: bo
         "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
-    return _linear_gelu_layer, triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N), options
+    options = launch.over(options, tuned, "_linear_gelu_layer")
+    return (
+        _linear_gelu_layer,
+        triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
+        options,
+    )
 
 
 def _linear_gelu__check(x, w, bias):
@@ -114,7 +127,7 @@ def _linear_gelu__launch(call, dims, x, w, bias, y):
     M, N, K, _ = dims
     aligned = launch.aligned(x, w)
     width = max(t.element_size() for t in (x, w))
-    kernel, grid, options = _configure_linear_gelu_layer(M, N, K, width, aligned)
+    kernel, grid, options = _configure_linear_gelu_layer(M, N, K, width, aligned, tuned=call.tuned("layer"))
     call.start(
         kernel,
         grid,
@@ -187,4 +200,5 @@ _linear_gelu__operator = library.Operator(
     check=_linear_gelu__check,
     launch=_linear_gelu__launch,
     cost=lambda c: linear_gelu_cost(M=c.dims[0], N=c.dims[1], K=c.dims[2], sizeof_X=1),
+    file=__file__,
 )

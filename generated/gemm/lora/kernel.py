@@ -174,7 +174,15 @@ def _lora_up_streamed1(
     tl.store(y_at, y, mask=mask_5)
 
 
-def _configure_lora_down(M: int, K: int, R: int, width: int, aligned: bool):
+def _configure_lora_down(
+    M: int,
+    K: int,
+    R: int,
+    width: int,
+    aligned: bool,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `down` for one shape."""
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
@@ -209,10 +217,20 @@ def _configure_lora_down(M: int, K: int, R: int, width: int, aligned: bool):
         "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
-    return _lora_down, triton.cdiv(M, BLOCK_M) * triton.cdiv(R, BLOCK_R), options
+    options = launch.over(options, tuned, "_lora_down")
+    return _lora_down, triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(R, options["BLOCK_R"]), options
 
 
-def _configure_lora_up(M: int, N: int, K: int, R: int, width: int, aligned: bool):
+def _configure_lora_up(
+    M: int,
+    N: int,
+    K: int,
+    R: int,
+    width: int,
+    aligned: bool,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `up` for one shape."""
     BLOCK_R = launch.power_of_2(R, 16)
     # rows, columns, depth, warps, stages: the first that fills the device
@@ -249,7 +267,12 @@ def _configure_lora_up(M: int, N: int, K: int, R: int, width: int, aligned: bool
         "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
-    return _lora_up_streamed0, triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N), options
+    options = launch.over(options, tuned, "_lora_up_streamed0")
+    return (
+        _lora_up_streamed0,
+        triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
+        options,
+    )
 
 
 def _lora__check(x, w, a, b):
@@ -273,7 +296,7 @@ def _lora__launch(call, dims, x, w, a, b, alpha, y):
     t = call.workspace((M, R), X)
     aligned = launch.aligned(x, a)
     width = max(t.element_size() for t in (x, a))
-    kernel, grid, options = _configure_lora_down(M, K, R, width, aligned)
+    kernel, grid, options = _configure_lora_down(M, K, R, width, aligned, tuned=call.tuned("down"))
     call.start(
         kernel,
         grid,
@@ -294,7 +317,7 @@ def _lora__launch(call, dims, x, w, a, b, alpha, y):
     )
     aligned = launch.aligned(x, w, b, t)
     width = max(t.element_size() for t in (x, w, b, t))
-    kernel, grid, options = _configure_lora_up(M, N, K, R, width, aligned)
+    kernel, grid, options = _configure_lora_up(M, N, K, R, width, aligned, tuned=call.tuned("up"))
     call.start(
         kernel,
         grid,
@@ -376,4 +399,5 @@ _lora__operator = library.Operator(
     check=_lora__check,
     launch=_lora__launch,
     cost=lambda c: lora_cost(M=c.dims[0], N=c.dims[1], K=c.dims[2], R=c.dims[3], sizeof_X=1),
+    file=__file__,
 )

@@ -54,7 +54,15 @@ def _matmul_product(
     tl.store(c_at, c, mask=mask_3)
 
 
-def _configure_matmul_product(M: int, N: int, K: int, width: int, aligned: bool):
+def _configure_matmul_product(
+    M: int,
+    N: int,
+    K: int,
+    width: int,
+    aligned: bool,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `product` for one shape."""
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
@@ -89,7 +97,8 @@ def _configure_matmul_product(M: int, N: int, K: int, width: int, aligned: bool)
         "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
-    return _matmul_product, triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N), options
+    options = launch.over(options, tuned, "_matmul_product")
+    return _matmul_product, triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]), options
 
 
 def _matmul__check(a, b):
@@ -108,7 +117,7 @@ def _matmul__launch(call, dims, a, b, c):
     M, N, K, _ = dims
     aligned = launch.aligned(a, b)
     width = max(t.element_size() for t in (a, b))
-    kernel, grid, options = _configure_matmul_product(M, N, K, width, aligned)
+    kernel, grid, options = _configure_matmul_product(M, N, K, width, aligned, tuned=call.tuned("product"))
     call.start(
         kernel,
         grid,
@@ -169,6 +178,7 @@ _matmul__operator = library.Operator(
     check=_matmul__check,
     launch=_matmul__launch,
     cost=lambda c: matmul_cost(M=c.dims[0], N=c.dims[1], K=c.dims[2], sizeof_X=1),
+    file=__file__,
 )
 
 
@@ -213,7 +223,15 @@ def _matmul_nt_product(
     tl.store(c_at, c, mask=mask_3)
 
 
-def _configure_matmul_nt_product(M: int, N: int, K: int, width: int, aligned: bool):
+def _configure_matmul_nt_product(
+    M: int,
+    N: int,
+    K: int,
+    width: int,
+    aligned: bool,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `product` for one shape."""
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
@@ -248,7 +266,12 @@ def _configure_matmul_nt_product(M: int, N: int, K: int, width: int, aligned: bo
         "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
-    return _matmul_nt_product, triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N), options
+    options = launch.over(options, tuned, "_matmul_nt_product")
+    return (
+        _matmul_nt_product,
+        triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
+        options,
+    )
 
 
 def _matmul_nt__check(a, b):
@@ -267,7 +290,7 @@ def _matmul_nt__launch(call, dims, a, b, c):
     M, N, K, _ = dims
     aligned = launch.aligned(a, b)
     width = max(t.element_size() for t in (a, b))
-    kernel, grid, options = _configure_matmul_nt_product(M, N, K, width, aligned)
+    kernel, grid, options = _configure_matmul_nt_product(M, N, K, width, aligned, tuned=call.tuned("product"))
     call.start(
         kernel,
         grid,
@@ -328,6 +351,7 @@ _matmul_nt__operator = library.Operator(
     check=_matmul_nt__check,
     launch=_matmul_nt__launch,
     cost=lambda c: matmul_nt_cost(M=c.dims[0], N=c.dims[1], K=c.dims[2], sizeof_X=1),
+    file=__file__,
 )
 
 
@@ -372,7 +396,15 @@ def _matmul_tn_product(
     tl.store(c_at, c, mask=mask_3)
 
 
-def _configure_matmul_tn_product(M: int, N: int, K: int, width: int, aligned: bool):
+def _configure_matmul_tn_product(
+    M: int,
+    N: int,
+    K: int,
+    width: int,
+    aligned: bool,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `product` for one shape."""
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
@@ -407,7 +439,12 @@ def _configure_matmul_tn_product(M: int, N: int, K: int, width: int, aligned: bo
         "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
-    return _matmul_tn_product, triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N), options
+    options = launch.over(options, tuned, "_matmul_tn_product")
+    return (
+        _matmul_tn_product,
+        triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
+        options,
+    )
 
 
 def _matmul_tn__check(a, b):
@@ -426,7 +463,7 @@ def _matmul_tn__launch(call, dims, a, b, c):
     M, N, K, _ = dims
     aligned = launch.aligned(a, b)
     width = max(t.element_size() for t in (a, b))
-    kernel, grid, options = _configure_matmul_tn_product(M, N, K, width, aligned)
+    kernel, grid, options = _configure_matmul_tn_product(M, N, K, width, aligned, tuned=call.tuned("product"))
     call.start(
         kernel,
         grid,
@@ -487,6 +524,7 @@ _matmul_tn__operator = library.Operator(
     check=_matmul_tn__check,
     launch=_matmul_tn__launch,
     cost=lambda c: matmul_tn_cost(M=c.dims[0], N=c.dims[1], K=c.dims[2], sizeof_X=1),
+    file=__file__,
 )
 
 
@@ -531,7 +569,15 @@ def _matmul_tt_product(
     tl.store(c_at, c, mask=mask_3)
 
 
-def _configure_matmul_tt_product(M: int, N: int, K: int, width: int, aligned: bool):
+def _configure_matmul_tt_product(
+    M: int,
+    N: int,
+    K: int,
+    width: int,
+    aligned: bool,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `product` for one shape."""
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
@@ -566,7 +612,12 @@ def _configure_matmul_tt_product(M: int, N: int, K: int, width: int, aligned: bo
         "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
-    return _matmul_tt_product, triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N), options
+    options = launch.over(options, tuned, "_matmul_tt_product")
+    return (
+        _matmul_tt_product,
+        triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
+        options,
+    )
 
 
 def _matmul_tt__check(a, b):
@@ -585,7 +636,7 @@ def _matmul_tt__launch(call, dims, a, b, c):
     M, N, K, _ = dims
     aligned = launch.aligned(a, b)
     width = max(t.element_size() for t in (a, b))
-    kernel, grid, options = _configure_matmul_tt_product(M, N, K, width, aligned)
+    kernel, grid, options = _configure_matmul_tt_product(M, N, K, width, aligned, tuned=call.tuned("product"))
     call.start(
         kernel,
         grid,
@@ -646,4 +697,5 @@ _matmul_tt__operator = library.Operator(
     check=_matmul_tt__check,
     launch=_matmul_tt__launch,
     cost=lambda c: matmul_tt_cost(M=c.dims[0], N=c.dims[1], K=c.dims[2], sizeof_X=1),
+    file=__file__,
 )

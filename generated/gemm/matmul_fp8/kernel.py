@@ -61,7 +61,15 @@ def _matmul_fp8_product(
     tl.store(c_at, c, mask=mask_3)
 
 
-def _configure_matmul_fp8_product(M: int, N: int, K: int, width: int, aligned: bool):
+def _configure_matmul_fp8_product(
+    M: int,
+    N: int,
+    K: int,
+    width: int,
+    aligned: bool,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `product` for one shape."""
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
@@ -96,7 +104,12 @@ def _configure_matmul_fp8_product(M: int, N: int, K: int, width: int, aligned: b
         "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
-    return _matmul_fp8_product, triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N), options
+    options = launch.over(options, tuned, "_matmul_fp8_product")
+    return (
+        _matmul_fp8_product,
+        triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
+        options,
+    )
 
 
 def _matmul_fp8__check(a, a_scale, b, b_scale):
@@ -118,7 +131,9 @@ def _matmul_fp8__launch(call, dims, a, a_scale, b, b_scale, c):
     M, N, K = dims
     aligned = launch.aligned(a, b)
     width = max(t.element_size() for t in (a, b))
-    kernel, grid, options = _configure_matmul_fp8_product(M, N, K, width, aligned)
+    kernel, grid, options = _configure_matmul_fp8_product(
+        M, N, K, width, aligned, tuned=call.tuned("product")
+    )
     call.start(
         kernel,
         grid,
@@ -193,16 +208,18 @@ _matmul_fp8__operator = library.Operator(
     check=_matmul_fp8__check,
     launch=_matmul_fp8__launch,
     cost=lambda c: matmul_fp8_cost(M=c.dims[0], N=c.dims[1], K=c.dims[2]),
+    file=__file__,
 )
 
 
 @triton.jit
-def _matmul_fp8_block_product_resident(
+def _matmul_fp8_block_product_streamed0(
     a_ptr,
     a_scale_ptr,
     b_ptr,
     b_scale_ptr,
     c_ptr,
+    M,
     N,
     K,
     S,
@@ -216,35 +233,39 @@ def _matmul_fp8_block_product_resident(
     b_scale_stride_1,
     c_stride_M,
     c_stride_N,
+    BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
-    BLOCK_G: tl.constexpr,
     BLOCK_S: tl.constexpr,
+    GROUP: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Resident: m in parallel, n in parallel by blocks, g whole, k whole."""
+    """Streamed: m in parallel by blocks, n in parallel by blocks, k whole, g streamed."""
     pid = tl.program_id(0).to(INDEX)
-    n = (pid % tl.cdiv(N, BLOCK_N)) * BLOCK_N + tl.arange(0, BLOCK_N)
-    m = pid // tl.cdiv(N, BLOCK_N)
-    g = tl.arange(0, BLOCK_G).to(INDEX)
+    pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+    m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
     k = tl.arange(0, BLOCK_S).to(INDEX)
-    a_at = a_ptr + m * a_stride_M + (g[:, None] * S + k[None, :]) * a_stride_K
-    mask = (g[:, None] < K // S) & (k[None, :] < S)
-    a = tl.load(a_at, mask=mask, other=0.0).to(tl.float32)
-    b_at = b_ptr + n[:, None, None] * b_stride_N + (g[None, :, None] * S + k[None, None, :]) * b_stride_K
-    mask_2 = (n[:, None, None] < N) & (g[None, :, None] < K // S) & (k[None, None, :] < S)
-    b = tl.load(b_at, mask=mask_2, other=0.0).to(tl.float32)
-    # p[m, n, g] = sum[k](a[m, g * S + k] * b[n, g * S + k]) for g < K // S, k < S
-    p = tl.sum(tl.where(k[None, None, :] < S, a[None, :, :] * b, 0.0), axis=2)
-    a_scale_at = a_scale_ptr + m * a_scale_stride_M + g * a_scale_stride_1
-    a_scale = tl.load(a_scale_at, mask=g < K // S, other=0.0)
-    b_scale_at = b_scale_ptr + (n // S)[:, None] * b_scale_stride_0 + g[None, :] * b_scale_stride_1
-    mask_3 = (n[:, None] < N) & (g[None, :] < K // S)
-    b_scale = tl.load(b_scale_at, mask=mask_3, other=0.0)
-    # s[m, n, g] = a_scale[m, g] * b_scale[n // S, g] for n < N
-    s = a_scale[None, :] * b_scale
-    # c[m, n] = sum[g](p[m, n, g] * s[m, n, g])
-    c = tl.sum(tl.where(g[None, :] < K // S, p * s, 0.0), axis=1)
-    tl.store(c_ptr + m * c_stride_M + n * c_stride_N, c, mask=n < N)
+    c = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for g in range(K // S):
+        a_at = a_ptr + m[:, None] * a_stride_M + (g * S + k)[None, :] * a_stride_K
+        mask = (m[:, None] < M) & (k[None, :] < S)
+        a = tl.load(a_at, mask=mask, other=0.0)
+        b_at = b_ptr + n[None, :] * b_stride_N + (g * S + k)[:, None] * b_stride_K
+        mask_2 = (k[:, None] < S) & (n[None, :] < N)
+        b = tl.load(b_at, mask=mask_2, other=0.0)
+        # p[m, n, g] = sum[k](a[m, g * S + k] * b[n, g * S + k]) for g < K // S, k < S
+        p = tl.dot(a, b, input_precision="ieee")
+        a_scale_at = a_scale_ptr + m * a_scale_stride_M + g * a_scale_stride_1
+        a_scale = tl.load(a_scale_at, mask=m < M, other=0.0)
+        b_scale_at = b_scale_ptr + n // S * b_scale_stride_0 + g * b_scale_stride_1
+        b_scale = tl.load(b_scale_at, mask=n < N, other=0.0)
+        # s[m, n, g] = a_scale[m, g] * b_scale[n // S, g] for n < N
+        s = a_scale[:, None] * b_scale[None, :]
+        # c[m, n] = sum[g](p[m, n, g] * s[m, n, g])
+        c = c + p * s
+    c_at = c_ptr + m[:, None] * c_stride_M + n[None, :] * c_stride_N
+    mask_3 = (m[:, None] < M) & (n[None, :] < N)
+    tl.store(c_at, c, mask=mask_3)
 
 
 @triton.jit
@@ -254,6 +275,7 @@ def _matmul_fp8_block_product_streamed1(
     b_ptr,
     b_scale_ptr,
     c_ptr,
+    M,
     N,
     K,
     S,
@@ -267,131 +289,116 @@ def _matmul_fp8_block_product_streamed1(
     b_scale_stride_1,
     c_stride_M,
     c_stride_N,
-    BLOCK_G: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
     BLOCK_S: tl.constexpr,
-    STEPS: tl.constexpr,
+    GROUP: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Streamed: m in parallel, n in parallel, g whole, k streamed in steps and lanes."""
+    """Streamed: m in parallel by blocks, n in parallel by blocks, g streamed, k streamed."""
     pid = tl.program_id(0).to(INDEX)
-    n = pid % N
-    m = pid // N
-    g = tl.arange(0, BLOCK_G).to(INDEX)
-    a_scale_at = a_scale_ptr + m * a_scale_stride_M + g * a_scale_stride_1
-    a_scale = tl.load(a_scale_at, mask=g < K // S, other=0.0)
-    b_scale_at = b_scale_ptr + n // S * b_scale_stride_0 + g * b_scale_stride_1
-    b_scale = tl.load(b_scale_at, mask=g < K // S, other=0.0)
-    # s[m, n, g] = a_scale[m, g] * b_scale[n // S, g] for n < N
-    s = a_scale * b_scale
-    p_lanes = tl.zeros((BLOCK_G, BLOCK_S), tl.float32)
-    for k_start in range(0, S, STEPS * BLOCK_S):
-        k = k_start + tl.arange(0, STEPS)[:, None] * BLOCK_S
-        k = (k + tl.arange(0, BLOCK_S)[None, :]).to(INDEX)
-        a_at = a_ptr + m * a_stride_M + (g[:, None, None] * S + k[None, :, :]) * a_stride_K
-        mask = (g[:, None, None] < K // S) & (k[None, :, :] < S)
-        a = tl.load(a_at, mask=mask, other=0.0).to(tl.float32)
-        b_at = b_ptr + n * b_stride_N + (g[:, None, None] * S + k[None, :, :]) * b_stride_K
-        b = tl.load(b_at, mask=mask, other=0.0).to(tl.float32)
-        # p[m, n, g] = sum[k](a[m, g * S + k] * b[n, g * S + k]) for g < K // S, k < S
-        p_lanes_chunk = tl.sum(tl.where(k[None, :, :] < S, a * b, 0.0), axis=1)
-        p_lanes = p_lanes + p_lanes_chunk
-    p = tl.sum(p_lanes, axis=1)
-    # c[m, n] = sum[g](p[m, n, g] * s[m, n, g])
-    c = tl.sum(tl.where(g < K // S, p * s, 0.0))
-    tl.store(c_ptr + m * c_stride_M + n * c_stride_N, c)
-
-
-@triton.jit
-def _matmul_fp8_block_product_streamed2(
-    a_ptr,
-    a_scale_ptr,
-    b_ptr,
-    b_scale_ptr,
-    c_ptr,
-    N,
-    K,
-    S,
-    a_stride_M,
-    a_stride_K,
-    a_scale_stride_M,
-    a_scale_stride_1,
-    b_stride_N,
-    b_stride_K,
-    b_scale_stride_0,
-    b_scale_stride_1,
-    c_stride_M,
-    c_stride_N,
-    BLOCK_S: tl.constexpr,
-    STEPS: tl.constexpr,
-    INDEX: tl.constexpr,
-):
-    """Streamed: m in parallel, n in parallel, g streamed, k streamed in steps and lanes."""
-    pid = tl.program_id(0).to(INDEX)
-    n = pid % N
-    m = pid // N
-    c = tl.full((), 0.0, tl.float32)
+    pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+    m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    c = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for g in range(K // S):
         a_scale_at = a_scale_ptr + m * a_scale_stride_M + g * a_scale_stride_1
-        a_scale = tl.load(a_scale_at)
+        a_scale = tl.load(a_scale_at, mask=m < M, other=0.0)
         b_scale_at = b_scale_ptr + n // S * b_scale_stride_0 + g * b_scale_stride_1
-        b_scale = tl.load(b_scale_at)
+        b_scale = tl.load(b_scale_at, mask=n < N, other=0.0)
         # s[m, n, g] = a_scale[m, g] * b_scale[n // S, g] for n < N
-        s = a_scale * b_scale
-        p_lanes = tl.zeros((BLOCK_S,), tl.float32)
-        for k_start in range(0, S, STEPS * BLOCK_S):
-            k = k_start + tl.arange(0, STEPS)[:, None] * BLOCK_S
-            k = (k + tl.arange(0, BLOCK_S)[None, :]).to(INDEX)
-            a_at = a_ptr + m * a_stride_M + (g * S + k) * a_stride_K
-            a = tl.load(a_at, mask=k < S, other=0.0).to(tl.float32)
-            b_at = b_ptr + n * b_stride_N + (g * S + k) * b_stride_K
-            b = tl.load(b_at, mask=k < S, other=0.0).to(tl.float32)
+        s = a_scale[:, None] * b_scale[None, :]
+        p = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+        for k_start in range(0, S, BLOCK_S):
+            k = (k_start + tl.arange(0, BLOCK_S)).to(INDEX)
+            a_at = a_ptr + m[:, None] * a_stride_M + (g * S + k)[None, :] * a_stride_K
+            mask = (m[:, None] < M) & (k[None, :] < S)
+            a = tl.load(a_at, mask=mask, other=0.0)
+            b_at = b_ptr + n[None, :] * b_stride_N + (g * S + k)[:, None] * b_stride_K
+            mask_2 = (k[:, None] < S) & (n[None, :] < N)
+            b = tl.load(b_at, mask=mask_2, other=0.0)
             # p[m, n, g] = sum[k](a[m, g * S + k] * b[n, g * S + k]) for g < K // S, k < S
-            p_lanes_chunk = tl.sum(tl.where(k < S, a * b, 0.0), axis=0)
-            p_lanes = p_lanes + p_lanes_chunk
-        p = tl.sum(p_lanes)
+            p = tl.dot(a, b, p, input_precision="ieee")
         # c[m, n] = sum[g](p[m, n, g] * s[m, n, g])
         c = c + p * s
-    tl.store(c_ptr + m * c_stride_M + n * c_stride_N, c)
+    c_at = c_ptr + m[:, None] * c_stride_M + n[None, :] * c_stride_N
+    mask_3 = (m[:, None] < M) & (n[None, :] < N)
+    tl.store(c_at, c, mask=mask_3)
 
 
-def _configure_matmul_fp8_block_product(M: int, N: int, K: int, S: int, width: int):
+def _configure_matmul_fp8_block_product(
+    M: int,
+    N: int,
+    K: int,
+    S: int,
+    width: int,
+    aligned: bool,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `product` for one shape."""
-    BLOCK_G = launch.power_of_2(K // S, 64)
-    BLOCK_S = launch.power_of_2(S, 64)
-    BLOCK_N = launch.power_of_2(N, 1, max(128, launch.share(4096, BLOCK_G, BLOCK_S)))
-    if BLOCK_G * BLOCK_S * BLOCK_N <= 16384:
+    BLOCK_S = launch.power_of_2(S, 32)
+    if BLOCK_S <= 512 and launch.chosen(tuned, "_matmul_fp8_block_product_streamed0"):
+        BLOCK_M = launch.power_of_2(
+            M, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_S)))
+        )
+        BLOCK_N = launch.power_of_2(
+            N, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_S)))
+        )
         options = {
+            "BLOCK_M": BLOCK_M,
             "BLOCK_N": BLOCK_N,
-            "BLOCK_G": BLOCK_G,
             "BLOCK_S": BLOCK_S,
-            "num_warps": launch.warps(BLOCK_G * BLOCK_S * BLOCK_N, 16),
-            "num_stages": 1,
+            "GROUP": 8,
+            "num_warps": 8 if width < 4 else 4,
+            "num_stages": 2,
             "enable_fp_fusion": True,
         }
-        return _matmul_fp8_block_product_resident, M * triton.cdiv(N, BLOCK_N), options
-    BLOCK_G = launch.power_of_2(K // S, 64)
-    if BLOCK_G <= 16384:
-        BLOCK_S = launch.power_of_2(S, 1, 128 * (16 // width))
-        STEPS = 8
-        options = {
-            "BLOCK_G": BLOCK_G,
-            "BLOCK_S": BLOCK_S,
-            "STEPS": STEPS,
-            "num_warps": launch.warps(BLOCK_S, 16 // width, 4),
-            "num_stages": 1,
-            "enable_fp_fusion": True,
-        }
-        return _matmul_fp8_block_product_streamed1, M * N, options
-    BLOCK_S = launch.power_of_2(S, 1, 128 * (16 // width))
-    STEPS = 8
+        options = launch.over(options, tuned, "_matmul_fp8_block_product_streamed0")
+        return (
+            _matmul_fp8_block_product_streamed0,
+            triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
+            options,
+        )
+    # rows, columns, depth, warps, stages: the first that fills the device
+    tiles = (
+        (128, 256, 64, 8, 3),
+        (128, 128, 64, 8, 3),
+        (128, 64, 64, 4, 3),
+        (64, 128, 64, 4, 4),
+        (64, 64, 64, 4, 4),
+        (32, 64, 64, 4, 4),
+        (16, 128, 64, 4, 4),
+        (16, 64, 128, 4, 4),
+        (16, 32, 128, 2, 4),
+        (16, 16, 64, 2, 4),
+    )
+    if width == 4:
+        tiles = (
+            (64, 64, 16, 4, 2),
+            (64, 32, 16, 4, 2),
+            (32, 32, 32, 4, 2),
+            (16, 32, 32, 2, 2),
+            (16, 16, 32, 2, 2),
+        )
+    elif not aligned:
+        tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
+    BLOCK_M, BLOCK_N, BLOCK_S, num_warps, num_stages = launch.pick_tile(tiles, M, N)
     options = {
+        "BLOCK_M": BLOCK_M,
+        "BLOCK_N": BLOCK_N,
         "BLOCK_S": BLOCK_S,
-        "STEPS": STEPS,
-        "num_warps": launch.warps(BLOCK_S, 16 // width, 4),
-        "num_stages": 1,
+        "GROUP": 8,
+        "num_warps": num_warps,
+        "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
-    return _matmul_fp8_block_product_streamed2, M * N, options
+    options = launch.over(options, tuned, "_matmul_fp8_block_product_streamed1")
+    return (
+        _matmul_fp8_block_product_streamed1,
+        triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
+        options,
+    )
 
 
 def _matmul_fp8_block__check(a, a_scale, b, b_scale, S):
@@ -414,8 +421,11 @@ def _matmul_fp8_block__check(a, a_scale, b, b_scale, S):
 def _matmul_fp8_block__launch(call, dims, a, a_scale, b, b_scale, S, c):
     """Start the kernels of `matmul_fp8_block` on checked arguments; `call` remembers them for calls of this kind."""
     M, N, K, S = dims
+    aligned = launch.aligned(a, b)
     width = max(t.element_size() for t in (a, b))
-    kernel, grid, options = _configure_matmul_fp8_block_product(M, N, K, S, width)
+    kernel, grid, options = _configure_matmul_fp8_block_product(
+        M, N, K, S, width, aligned, tuned=call.tuned("product")
+    )
     call.start(
         kernel,
         grid,
@@ -425,6 +435,7 @@ def _matmul_fp8_block__launch(call, dims, a, a_scale, b, b_scale, S, c):
         b,
         b_scale,
         c,
+        M,
         N,
         K,
         S,
@@ -495,4 +506,5 @@ _matmul_fp8_block__operator = library.Operator(
     check=_matmul_fp8_block__check,
     launch=_matmul_fp8_block__launch,
     cost=lambda c: matmul_fp8_block_cost(M=c.dims[0], N=c.dims[1], K=c.dims[2], S=c.dims[3]),
+    file=__file__,
 )

@@ -63,7 +63,15 @@ def _w8a16_product(
     tl.store(y_at, y, mask=mask_3)
 
 
-def _configure_w8a16_product(M: int, N: int, K: int, width: int, aligned: bool):
+def _configure_w8a16_product(
+    M: int,
+    N: int,
+    K: int,
+    width: int,
+    aligned: bool,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `product` for one shape."""
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
@@ -98,7 +106,8 @@ def _configure_w8a16_product(M: int, N: int, K: int, width: int, aligned: bool):
         "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
-    return _w8a16_product, triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N), options
+    options = launch.over(options, tuned, "_w8a16_product")
+    return _w8a16_product, triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]), options
 
 
 def _w8a16__check(x, w, scale):
@@ -119,7 +128,7 @@ def _w8a16__launch(call, dims, x, w, scale, y):
     M, N, K, _ = dims
     aligned = launch.aligned(x, w)
     width = max(t.element_size() for t in (x, w))
-    kernel, grid, options = _configure_w8a16_product(M, N, K, width, aligned)
+    kernel, grid, options = _configure_w8a16_product(M, N, K, width, aligned, tuned=call.tuned("product"))
     call.start(
         kernel,
         grid,
@@ -192,4 +201,5 @@ _w8a16__operator = library.Operator(
     check=_w8a16__check,
     launch=_w8a16__launch,
     cost=lambda c: w8a16_cost(M=c.dims[0], N=c.dims[1], K=c.dims[2], sizeof_X=1),
+    file=__file__,
 )

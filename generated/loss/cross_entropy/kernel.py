@@ -111,10 +111,10 @@ def _cross_entropy_rows_streamed(
     tl.store(loss_ptr + m * loss_stride_M, loss)
 
 
-def _configure_cross_entropy_rows(M: int, V: int, width: int):
+def _configure_cross_entropy_rows(M: int, V: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `rows` for one shape."""
     BLOCK_V = launch.power_of_2(V, 64)
-    if BLOCK_V <= 16384:
+    if BLOCK_V <= 16384 and launch.chosen(tuned, "_cross_entropy_rows_resident"):
         BLOCK_M = launch.rows(M, launch.share(4096, BLOCK_V))
         options = {
             "BLOCK_M": BLOCK_M,
@@ -123,7 +123,8 @@ def _configure_cross_entropy_rows(M: int, V: int, width: int):
             "num_stages": 1,
             "enable_fp_fusion": True,
         }
-        return _cross_entropy_rows_resident, triton.cdiv(M, BLOCK_M), options
+        options = launch.over(options, tuned, "_cross_entropy_rows_resident")
+        return _cross_entropy_rows_resident, triton.cdiv(M, options["BLOCK_M"]), options
     BLOCK_V = launch.power_of_2(V, 1, 128 * (16 // width))
     STEPS = 8
     options = {
@@ -133,6 +134,7 @@ def _configure_cross_entropy_rows(M: int, V: int, width: int):
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
+    options = launch.over(options, tuned, "_cross_entropy_rows_streamed")
     return _cross_entropy_rows_streamed, M, options
 
 
@@ -154,7 +156,7 @@ def _cross_entropy__launch(call, dims, x, label, ignore, loss, lse):
     """Start the kernels of `cross_entropy` on checked arguments; `call` remembers them for calls of this kind."""
     M, V, _ = dims
     width = max(t.element_size() for t in (x,))
-    kernel, grid, options = _configure_cross_entropy_rows(M, V, width)
+    kernel, grid, options = _configure_cross_entropy_rows(M, V, width, tuned=call.tuned("rows"))
     call.start(
         kernel,
         grid,
@@ -226,4 +228,5 @@ _cross_entropy__operator = library.Operator(
     check=_cross_entropy__check,
     launch=_cross_entropy__launch,
     cost=lambda c: cross_entropy_cost(M=c.dims[0], V=c.dims[1], sizeof_X=1),
+    file=__file__,
 )

@@ -138,10 +138,10 @@ def _kl_div_rows_streamed(
     tl.store(kl_ptr + m * kl_stride_M, kl)
 
 
-def _configure_kl_div_rows(M: int, V: int, width: int):
+def _configure_kl_div_rows(M: int, V: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `rows` for one shape."""
     BLOCK_V = launch.power_of_2(V, 64)
-    if BLOCK_V <= 16384:
+    if BLOCK_V <= 16384 and launch.chosen(tuned, "_kl_div_rows_resident"):
         BLOCK_M = launch.rows(M, launch.share(4096, BLOCK_V))
         options = {
             "BLOCK_M": BLOCK_M,
@@ -150,9 +150,10 @@ def _configure_kl_div_rows(M: int, V: int, width: int):
             "num_stages": 1,
             "enable_fp_fusion": True,
         }
-        return _kl_div_rows_resident, triton.cdiv(M, BLOCK_M), options
+        options = launch.over(options, tuned, "_kl_div_rows_resident")
+        return _kl_div_rows_resident, triton.cdiv(M, options["BLOCK_M"]), options
     BLOCK_V = launch.power_of_2(V, 1, 256 * (16 // width))
-    STEPS = 8
+    STEPS = 4
     options = {
         "BLOCK_V": BLOCK_V,
         "STEPS": STEPS,
@@ -160,6 +161,7 @@ def _configure_kl_div_rows(M: int, V: int, width: int):
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
+    options = launch.over(options, tuned, "_kl_div_rows_streamed")
     return _kl_div_rows_streamed, M, options
 
 
@@ -178,7 +180,7 @@ def _kl_div__launch(call, dims, p, q, kl):
     """Start the kernels of `kl_div` on checked arguments; `call` remembers them for calls of this kind."""
     M, V, _ = dims
     width = max(t.element_size() for t in (p, q))
-    kernel, grid, options = _configure_kl_div_rows(M, V, width)
+    kernel, grid, options = _configure_kl_div_rows(M, V, width, tuned=call.tuned("rows"))
     call.start(
         kernel,
         grid,
@@ -242,4 +244,5 @@ _kl_div__operator = library.Operator(
     check=_kl_div__check,
     launch=_kl_div__launch,
     cost=lambda c: kl_div_cost(M=c.dims[0], V=c.dims[1], sizeof_X=1),
+    file=__file__,
 )

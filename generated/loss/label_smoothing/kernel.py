@@ -120,10 +120,10 @@ def _label_smoothing_rows_streamed(
     tl.store(loss_ptr + m * loss_stride_M, loss)
 
 
-def _configure_label_smoothing_rows(M: int, V: int, width: int):
+def _configure_label_smoothing_rows(M: int, V: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `rows` for one shape."""
     BLOCK_V = launch.power_of_2(V, 64)
-    if BLOCK_V <= 16384:
+    if BLOCK_V <= 16384 and launch.chosen(tuned, "_label_smoothing_rows_resident"):
         BLOCK_M = launch.rows(M, launch.share(4096, BLOCK_V))
         options = {
             "BLOCK_M": BLOCK_M,
@@ -132,7 +132,8 @@ def _configure_label_smoothing_rows(M: int, V: int, width: int):
             "num_stages": 1,
             "enable_fp_fusion": True,
         }
-        return _label_smoothing_rows_resident, triton.cdiv(M, BLOCK_M), options
+        options = launch.over(options, tuned, "_label_smoothing_rows_resident")
+        return _label_smoothing_rows_resident, triton.cdiv(M, options["BLOCK_M"]), options
     BLOCK_V = launch.power_of_2(V, 1, 128 * (16 // width))
     STEPS = 8
     options = {
@@ -142,6 +143,7 @@ def _configure_label_smoothing_rows(M: int, V: int, width: int):
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
+    options = launch.over(options, tuned, "_label_smoothing_rows_streamed")
     return _label_smoothing_rows_streamed, M, options
 
 
@@ -161,7 +163,7 @@ def _label_smoothing__launch(call, dims, x, label, smoothing, ignore, loss):
     """Start the kernels of `label_smoothing` on checked arguments; `call` remembers them for calls of this kind."""
     M, V, _ = dims
     width = max(t.element_size() for t in (x,))
-    kernel, grid, options = _configure_label_smoothing_rows(M, V, width)
+    kernel, grid, options = _configure_label_smoothing_rows(M, V, width, tuned=call.tuned("rows"))
     call.start(
         kernel,
         grid,
@@ -238,4 +240,5 @@ _label_smoothing__operator = library.Operator(
     check=_label_smoothing__check,
     launch=_label_smoothing__launch,
     cost=lambda c: label_smoothing_cost(M=c.dims[0], V=c.dims[1], sizeof_X=1),
+    file=__file__,
 )

@@ -43,7 +43,7 @@ def _embedding_gather(
     tl.store(y_at, y, mask=mask)
 
 
-def _configure_embedding_gather(M: int, D: int):
+def _configure_embedding_gather(M: int, D: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `gather` for one shape."""
     BLOCK_D = 1024
     BLOCK_M = launch.rows(M, launch.share(2048, BLOCK_D), triton.cdiv(D, BLOCK_D))
@@ -54,7 +54,8 @@ def _configure_embedding_gather(M: int, D: int):
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
-    return _embedding_gather, triton.cdiv(M, BLOCK_M) * triton.cdiv(D, BLOCK_D), options
+    options = launch.over(options, tuned, "_embedding_gather")
+    return _embedding_gather, triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(D, options["BLOCK_D"]), options
 
 
 def _embedding__check(token, table):
@@ -71,7 +72,7 @@ def _embedding__check(token, table):
 def _embedding__launch(call, dims, token, table, scale, y):
     """Start the kernels of `embedding` on checked arguments; `call` remembers them for calls of this kind."""
     M, _, D, _ = dims
-    kernel, grid, options = _configure_embedding_gather(M, D)
+    kernel, grid, options = _configure_embedding_gather(M, D, tuned=call.tuned("gather"))
     call.start(
         kernel,
         grid,
@@ -137,4 +138,5 @@ _embedding__operator = library.Operator(
     check=_embedding__check,
     launch=_embedding__launch,
     cost=lambda c: embedding_cost(M=c.dims[0], V=c.dims[1], D=c.dims[2], sizeof_X=1),
+    file=__file__,
 )

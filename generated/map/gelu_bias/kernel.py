@@ -44,7 +44,7 @@ def _gelu_bias_activate(
     tl.store(y_at, y, mask=mask)
 
 
-def _configure_gelu_bias_activate(M: int, N: int):
+def _configure_gelu_bias_activate(M: int, N: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `activate` for one shape."""
     BLOCK_N = 1024
     BLOCK_M = launch.rows(M, launch.share(2048, BLOCK_N), triton.cdiv(N, BLOCK_N))
@@ -55,7 +55,12 @@ def _configure_gelu_bias_activate(M: int, N: int):
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
-    return _gelu_bias_activate, triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N), options
+    options = launch.over(options, tuned, "_gelu_bias_activate")
+    return (
+        _gelu_bias_activate,
+        triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
+        options,
+    )
 
 
 def _gelu_bias__check(x, bias):
@@ -72,7 +77,7 @@ def _gelu_bias__check(x, bias):
 def _gelu_bias__launch(call, dims, x, bias, y):
     """Start the kernels of `gelu_bias` on checked arguments; `call` remembers them for calls of this kind."""
     M, N, _ = dims
-    kernel, grid, options = _configure_gelu_bias_activate(M, N)
+    kernel, grid, options = _configure_gelu_bias_activate(M, N, tuned=call.tuned("activate"))
     call.start(
         kernel,
         grid,
@@ -133,6 +138,7 @@ _gelu_bias__operator = library.Operator(
     check=_gelu_bias__check,
     launch=_gelu_bias__launch,
     cost=lambda c: gelu_bias_cost(M=c.dims[0], N=c.dims[1], sizeof_X=1),
+    file=__file__,
 )
 
 
@@ -167,7 +173,7 @@ def _gelu_tanh_bias_activate(
     tl.store(y_at, y, mask=mask)
 
 
-def _configure_gelu_tanh_bias_activate(M: int, N: int):
+def _configure_gelu_tanh_bias_activate(M: int, N: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `activate` for one shape."""
     BLOCK_N = 1024
     BLOCK_M = launch.rows(M, launch.share(2048, BLOCK_N), triton.cdiv(N, BLOCK_N))
@@ -178,7 +184,12 @@ def _configure_gelu_tanh_bias_activate(M: int, N: int):
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
-    return _gelu_tanh_bias_activate, triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N), options
+    options = launch.over(options, tuned, "_gelu_tanh_bias_activate")
+    return (
+        _gelu_tanh_bias_activate,
+        triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
+        options,
+    )
 
 
 def _gelu_tanh_bias__check(x, bias):
@@ -195,7 +206,7 @@ def _gelu_tanh_bias__check(x, bias):
 def _gelu_tanh_bias__launch(call, dims, x, bias, y):
     """Start the kernels of `gelu_tanh_bias` on checked arguments; `call` remembers them for calls of this kind."""
     M, N, _ = dims
-    kernel, grid, options = _configure_gelu_tanh_bias_activate(M, N)
+    kernel, grid, options = _configure_gelu_tanh_bias_activate(M, N, tuned=call.tuned("activate"))
     call.start(
         kernel,
         grid,
@@ -256,4 +267,5 @@ _gelu_tanh_bias__operator = library.Operator(
     check=_gelu_tanh_bias__check,
     launch=_gelu_tanh_bias__launch,
     cost=lambda c: gelu_tanh_bias_cost(M=c.dims[0], N=c.dims[1], sizeof_X=1),
+    file=__file__,
 )

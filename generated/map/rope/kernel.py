@@ -66,7 +66,7 @@ def _rope_rotate(
     tl.store(y_at, y_2, mask=mask)
 
 
-def _configure_rope_rotate(B: int, H: int, T: int, D: int):
+def _configure_rope_rotate(B: int, H: int, T: int, D: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `rotate` for one shape."""
     BLOCK_C = launch.bucket(D // 2, 64, 1024)
     BLOCK_T = launch.rows(T, launch.share(2048, BLOCK_C), B * H * triton.cdiv(D // 2, BLOCK_C))
@@ -77,7 +77,12 @@ def _configure_rope_rotate(B: int, H: int, T: int, D: int):
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
-    return _rope_rotate, B * H * triton.cdiv(T, BLOCK_T) * triton.cdiv(D // 2, BLOCK_C), options
+    options = launch.over(options, tuned, "_rope_rotate")
+    return (
+        _rope_rotate,
+        B * H * triton.cdiv(T, options["BLOCK_T"]) * triton.cdiv(D // 2, options["BLOCK_C"]),
+        options,
+    )
 
 
 def _rope__check(x, cos, sin):
@@ -97,7 +102,7 @@ def _rope__check(x, cos, sin):
 def _rope__launch(call, dims, x, cos, sin, y):
     """Start the kernels of `rope` on checked arguments; `call` remembers them for calls of this kind."""
     B, H, T, D, _ = dims
-    kernel, grid, options = _configure_rope_rotate(B, H, T, D)
+    kernel, grid, options = _configure_rope_rotate(B, H, T, D, tuned=call.tuned("rotate"))
     call.start(
         kernel,
         grid,
@@ -173,4 +178,5 @@ _rope__operator = library.Operator(
     check=_rope__check,
     launch=_rope__launch,
     cost=lambda c: rope_cost(B=c.dims[0], H=c.dims[1], T=c.dims[2], D=c.dims[3], sizeof_X=1),
+    file=__file__,
 )

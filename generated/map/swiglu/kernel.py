@@ -44,7 +44,7 @@ def _swiglu_activate(
     tl.store(y_at, y, mask=mask)
 
 
-def _configure_swiglu_activate(M: int, N: int):
+def _configure_swiglu_activate(M: int, N: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `activate` for one shape."""
     BLOCK_N = 1024
     BLOCK_M = launch.rows(M, launch.share(2048, BLOCK_N), triton.cdiv(N, BLOCK_N))
@@ -55,7 +55,8 @@ def _configure_swiglu_activate(M: int, N: int):
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
-    return _swiglu_activate, triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N), options
+    options = launch.over(options, tuned, "_swiglu_activate")
+    return _swiglu_activate, triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]), options
 
 
 def _swiglu__check(gate, up):
@@ -72,7 +73,7 @@ def _swiglu__check(gate, up):
 def _swiglu__launch(call, dims, gate, up, y):
     """Start the kernels of `swiglu` on checked arguments; `call` remembers them for calls of this kind."""
     M, N, _ = dims
-    kernel, grid, options = _configure_swiglu_activate(M, N)
+    kernel, grid, options = _configure_swiglu_activate(M, N, tuned=call.tuned("activate"))
     call.start(
         kernel,
         grid,
@@ -135,6 +136,7 @@ _swiglu__operator = library.Operator(
     check=_swiglu__check,
     launch=_swiglu__launch,
     cost=lambda c: swiglu_cost(M=c.dims[0], N=c.dims[1], sizeof_X=1),
+    file=__file__,
 )
 
 
@@ -167,7 +169,7 @@ def _swiglu_packed_activate(
     tl.store(y_at, y, mask=mask)
 
 
-def _configure_swiglu_packed_activate(M: int, N: int):
+def _configure_swiglu_packed_activate(M: int, N: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `activate` for one shape."""
     BLOCK_N = 1024
     BLOCK_M = launch.rows(M, launch.share(2048, BLOCK_N), triton.cdiv(N, BLOCK_N))
@@ -178,7 +180,12 @@ def _configure_swiglu_packed_activate(M: int, N: int):
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
-    return _swiglu_packed_activate, triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N), options
+    options = launch.over(options, tuned, "_swiglu_packed_activate")
+    return (
+        _swiglu_packed_activate,
+        triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
+        options,
+    )
 
 
 def _swiglu_packed__check(x):
@@ -194,7 +201,7 @@ def _swiglu_packed__check(x):
 def _swiglu_packed__launch(call, dims, x, y):
     """Start the kernels of `swiglu_packed` on checked arguments; `call` remembers them for calls of this kind."""
     M, N, _ = dims
-    kernel, grid, options = _configure_swiglu_packed_activate(M, N)
+    kernel, grid, options = _configure_swiglu_packed_activate(M, N, tuned=call.tuned("activate"))
     call.start(
         kernel,
         grid,
@@ -253,4 +260,5 @@ _swiglu_packed__operator = library.Operator(
     check=_swiglu_packed__check,
     launch=_swiglu_packed__launch,
     cost=lambda c: swiglu_packed_cost(M=c.dims[0], N=c.dims[1], sizeof_X=1),
+    file=__file__,
 )

@@ -44,7 +44,7 @@ def _transpose_add_add(
     tl.store(y_at, y, mask=mask)
 
 
-def _configure_transpose_add_add(M: int, N: int):
+def _configure_transpose_add_add(M: int, N: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `add` for one shape."""
     BLOCK_N = 64
     BLOCK_M = 64
@@ -55,7 +55,12 @@ def _configure_transpose_add_add(M: int, N: int):
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
-    return _transpose_add_add, triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N), options
+    options = launch.over(options, tuned, "_transpose_add_add")
+    return (
+        _transpose_add_add,
+        triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
+        options,
+    )
 
 
 def _transpose_add__check(a, b):
@@ -72,7 +77,7 @@ def _transpose_add__check(a, b):
 def _transpose_add__launch(call, dims, a, b, y):
     """Start the kernels of `transpose_add` on checked arguments; `call` remembers them for calls of this kind."""
     M, N, _ = dims
-    kernel, grid, options = _configure_transpose_add_add(M, N)
+    kernel, grid, options = _configure_transpose_add_add(M, N, tuned=call.tuned("add"))
     call.start(
         kernel,
         grid,
@@ -132,4 +137,5 @@ _transpose_add__operator = library.Operator(
     check=_transpose_add__check,
     launch=_transpose_add__launch,
     cost=lambda c: transpose_add_cost(M=c.dims[0], N=c.dims[1], sizeof_X=1),
+    file=__file__,
 )

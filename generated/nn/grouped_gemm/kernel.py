@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import launch, library
-from opspec.runtime.device import grouped
+from opspec.runtime.device import grouped, segments
 
 
 @triton.jit
@@ -22,6 +22,7 @@ def _grouped_gemm_experts(
     N,
     E,
     K,
+    F,
     x_stride_N,
     x_stride_K,
     w_stride_E,
@@ -31,43 +32,48 @@ def _grouped_gemm_experts(
     y_stride_N,
     y_stride_F,
     BLOCK_N: tl.constexpr,
-    BLOCK_E: tl.constexpr,
+    BLOCK_F: tl.constexpr,
     BLOCK_K: tl.constexpr,
     GROUP: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Streamed: n in parallel by blocks, f in parallel, e in parallel by blocks, k streamed."""
+    """Streamed: n in parallel by blocks, f in parallel by blocks, e streamed, k streamed."""
     pid = tl.program_id(0).to(INDEX)
-    tiles = tl.cdiv(N, BLOCK_N) * tl.cdiv(E, BLOCK_E)
-    f = pid // tiles
-    pid = pid % tiles
-    pid_n, pid_e = grouped(pid, tl.cdiv(N, BLOCK_N), tl.cdiv(E, BLOCK_E), GROUP)
-    n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
-    e = pid_e * BLOCK_E + tl.arange(0, BLOCK_E)
-    offs = tl.load(offs_ptr + e * offs_stride_0, mask=e < E, other=0)
-    offs_2 = tl.load(offs_ptr + (e + 1) * offs_stride_0, mask=e < E, other=0)
-    y = tl.zeros((BLOCK_N, BLOCK_E), tl.float32)
-    for k_start in range(0, K, BLOCK_K):
-        k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
-        x_at = x_ptr + n[:, None] * x_stride_N + k[None, :] * x_stride_K
-        mask = (n[:, None] < N) & (k[None, :] < K)
-        x = tl.load(x_at, mask=mask, other=0.0)
-        w_at = w_ptr + e[None, :] * w_stride_E + k[:, None] * w_stride_K + f * w_stride_F
-        mask_2 = (k[:, None] < K) & (e[None, :] < E)
-        w = tl.load(w_at, mask=mask_2, other=0.0)
-        # y[n, f] = sum[k](x[n, k] * w[e, k, f]) for n in offs[e]..offs[e + 1]
-        y = tl.dot(x, w, y, input_precision="ieee")
-    y_at = tl.broadcast_to(y_ptr + n[:, None] * y_stride_N + f * y_stride_F, (BLOCK_N, BLOCK_E))
-    mask_3 = (
-        (n[:, None] < N)
-        & (e[None, :] < E)
-        & (offs[None, :] <= n[:, None])
-        & ((n + 1)[:, None] <= offs_2[None, :])
-    )
-    tl.store(y_at, y, mask=mask_3)
+    pid_n, pid_f = grouped(pid, tl.cdiv(N, BLOCK_N), tl.cdiv(F, BLOCK_F), GROUP)
+    n_first = pid_n * BLOCK_N
+    n = n_first + tl.arange(0, BLOCK_N)
+    n_last = tl.minimum(n_first + BLOCK_N, N) - 1
+    f = pid_f * BLOCK_F + tl.arange(0, BLOCK_F)
+    e_first, e_end = segments(offs_ptr, offs_stride_0, E, n_first, n_last)
+    for e in range(e_first, e_end):
+        offs = tl.load(offs_ptr + e * offs_stride_0)
+        offs_2 = tl.load(offs_ptr + (e + 1) * offs_stride_0)
+        y = tl.zeros((BLOCK_N, BLOCK_F), tl.float32)
+        for k_start in range(0, K, BLOCK_K):
+            k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
+            x_at = x_ptr + n[:, None] * x_stride_N + k[None, :] * x_stride_K
+            mask = (n[:, None] < N) & (k[None, :] < K)
+            x = tl.load(x_at, mask=mask, other=0.0)
+            w_at = w_ptr + e * w_stride_E + k[:, None] * w_stride_K + f[None, :] * w_stride_F
+            mask_2 = (k[:, None] < K) & (f[None, :] < F)
+            w = tl.load(w_at, mask=mask_2, other=0.0)
+            # y[n, f] = sum[k](x[n, k] * w[e, k, f]) for n in offs[e]..offs[e + 1]
+            y = tl.dot(x, w, y, input_precision="ieee")
+        y_at = y_ptr + n[:, None] * y_stride_N + f[None, :] * y_stride_F
+        mask_3 = (n[:, None] < N) & (f[None, :] < F) & (offs <= n[:, None]) & ((n + 1)[:, None] <= offs_2)
+        tl.store(y_at, y, mask=mask_3)
 
 
-def _configure_grouped_gemm_experts(N: int, E: int, K: int, F: int, width: int, aligned: bool):
+def _configure_grouped_gemm_experts(
+    N: int,
+    E: int,
+    K: int,
+    F: int,
+    width: int,
+    aligned: bool,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `experts` for one shape."""
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
@@ -92,17 +98,22 @@ def _configure_grouped_gemm_experts(N: int, E: int, K: int, F: int, width: int, 
         )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
-    BLOCK_N, BLOCK_E, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, N, E, F)
+    BLOCK_N, BLOCK_F, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, N, F)
     options = {
         "BLOCK_N": BLOCK_N,
-        "BLOCK_E": BLOCK_E,
+        "BLOCK_F": BLOCK_F,
         "BLOCK_K": BLOCK_K,
         "GROUP": 8,
         "num_warps": num_warps,
         "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
-    return _grouped_gemm_experts, triton.cdiv(N, BLOCK_N) * F * triton.cdiv(E, BLOCK_E), options
+    options = launch.over(options, tuned, "_grouped_gemm_experts")
+    return (
+        _grouped_gemm_experts,
+        triton.cdiv(N, options["BLOCK_N"]) * triton.cdiv(F, options["BLOCK_F"]),
+        options,
+    )
 
 
 def _grouped_gemm__check(x, w, offs):
@@ -123,7 +134,9 @@ def _grouped_gemm__launch(call, dims, x, w, offs, y):
     N, E, K, F, _ = dims
     aligned = launch.aligned(x, w)
     width = max(t.element_size() for t in (x, w))
-    kernel, grid, options = _configure_grouped_gemm_experts(N, E, K, F, width, aligned)
+    kernel, grid, options = _configure_grouped_gemm_experts(
+        N, E, K, F, width, aligned, tuned=call.tuned("experts")
+    )
     call.start(
         kernel,
         grid,
@@ -135,6 +148,7 @@ def _grouped_gemm__launch(call, dims, x, w, offs, y):
         N,
         E,
         K,
+        F,
         x.stride(0),
         x.stride(1),
         w.stride(0),
@@ -197,4 +211,5 @@ _grouped_gemm__operator = library.Operator(
     check=_grouped_gemm__check,
     launch=_grouped_gemm__launch,
     cost=lambda c: grouped_gemm_cost(N=c.dims[0], E=c.dims[1], K=c.dims[2], F=c.dims[3], sizeof_X=1),
+    file=__file__,
 )

@@ -136,10 +136,18 @@ def _linear_cross_entropy_fused_streamed1(
     tl.store(loss_ptr + m * loss_stride_M, loss, mask=m < M)
 
 
-def _configure_linear_cross_entropy_fused(M: int, V: int, K: int, width: int, aligned: bool):
+def _configure_linear_cross_entropy_fused(
+    M: int,
+    V: int,
+    K: int,
+    width: int,
+    aligned: bool,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `fused` for one shape."""
     BLOCK_V = launch.power_of_2(V, 16)
-    if BLOCK_V <= 512:
+    if BLOCK_V <= 512 and launch.chosen(tuned, "_linear_cross_entropy_fused_streamed0"):
         BLOCK_M = launch.power_of_2(
             M, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_V)))
         )
@@ -152,7 +160,8 @@ def _configure_linear_cross_entropy_fused(M: int, V: int, K: int, width: int, al
             "num_stages": 2,
             "enable_fp_fusion": True,
         }
-        return _linear_cross_entropy_fused_streamed0, triton.cdiv(M, BLOCK_M), options
+        options = launch.over(options, tuned, "_linear_cross_entropy_fused_streamed0")
+        return _linear_cross_entropy_fused_streamed0, triton.cdiv(M, options["BLOCK_M"]), options
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
         (128, 256, 64, 8, 3),
@@ -185,7 +194,8 @@ def _configure_linear_cross_entropy_fused(M: int, V: int, K: int, width: int, al
         "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
-    return _linear_cross_entropy_fused_streamed1, triton.cdiv(M, BLOCK_M), options
+    options = launch.over(options, tuned, "_linear_cross_entropy_fused_streamed1")
+    return _linear_cross_entropy_fused_streamed1, triton.cdiv(M, options["BLOCK_M"]), options
 
 
 def _linear_cross_entropy__check(x, w, label, ignore):
@@ -209,7 +219,9 @@ def _linear_cross_entropy__launch(call, dims, x, w, label, ignore, loss, lse):
     M, V, K, _ = dims
     aligned = launch.aligned(x, w)
     width = max(t.element_size() for t in (x, w))
-    kernel, grid, options = _configure_linear_cross_entropy_fused(M, V, K, width, aligned)
+    kernel, grid, options = _configure_linear_cross_entropy_fused(
+        M, V, K, width, aligned, tuned=call.tuned("fused")
+    )
     call.start(
         kernel,
         grid,
@@ -411,7 +423,15 @@ def _linear_cross_entropy__unfused_rows_streamed(
     tl.store(loss_ptr + m * loss_stride_M, loss)
 
 
-def _configure_linear_cross_entropy__unfused_logits(M: int, V: int, K: int, width: int, aligned: bool):
+def _configure_linear_cross_entropy__unfused_logits(
+    M: int,
+    V: int,
+    K: int,
+    width: int,
+    aligned: bool,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `logits` for one shape."""
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
@@ -446,13 +466,24 @@ def _configure_linear_cross_entropy__unfused_logits(M: int, V: int, K: int, widt
         "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
-    return _linear_cross_entropy__unfused_logits, triton.cdiv(M, BLOCK_M) * triton.cdiv(V, BLOCK_V), options
+    options = launch.over(options, tuned, "_linear_cross_entropy__unfused_logits")
+    return (
+        _linear_cross_entropy__unfused_logits,
+        triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(V, options["BLOCK_V"]),
+        options,
+    )
 
 
-def _configure_linear_cross_entropy__unfused_rows(M: int, V: int, width: int):
+def _configure_linear_cross_entropy__unfused_rows(
+    M: int,
+    V: int,
+    width: int,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `rows` for one shape."""
     BLOCK_V = launch.power_of_2(V, 64)
-    if BLOCK_V <= 16384:
+    if BLOCK_V <= 16384 and launch.chosen(tuned, "_linear_cross_entropy__unfused_rows_resident"):
         BLOCK_M = launch.rows(M, launch.share(4096, BLOCK_V))
         options = {
             "BLOCK_M": BLOCK_M,
@@ -461,7 +492,8 @@ def _configure_linear_cross_entropy__unfused_rows(M: int, V: int, width: int):
             "num_stages": 1,
             "enable_fp_fusion": True,
         }
-        return _linear_cross_entropy__unfused_rows_resident, triton.cdiv(M, BLOCK_M), options
+        options = launch.over(options, tuned, "_linear_cross_entropy__unfused_rows_resident")
+        return _linear_cross_entropy__unfused_rows_resident, triton.cdiv(M, options["BLOCK_M"]), options
     BLOCK_V = launch.power_of_2(V, 1, 128 * (16 // width))
     STEPS = 8
     options = {
@@ -471,6 +503,7 @@ def _configure_linear_cross_entropy__unfused_rows(M: int, V: int, width: int):
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
+    options = launch.over(options, tuned, "_linear_cross_entropy__unfused_rows_streamed")
     return _linear_cross_entropy__unfused_rows_streamed, M, options
 
 
@@ -496,7 +529,9 @@ def _linear_cross_entropy__unfused__launch(call, dims, x, w, label, ignore, loss
     z = call.workspace((M, V), launch.DTYPES["f32"])
     aligned = launch.aligned(x, w)
     width = max(t.element_size() for t in (x, w))
-    kernel, grid, options = _configure_linear_cross_entropy__unfused_logits(M, V, K, width, aligned)
+    kernel, grid, options = _configure_linear_cross_entropy__unfused_logits(
+        M, V, K, width, aligned, tuned=call.tuned("logits")
+    )
     call.start(
         kernel,
         grid,
@@ -516,7 +551,9 @@ def _linear_cross_entropy__unfused__launch(call, dims, x, w, label, ignore, loss
         INDEX=launch.index_type(x, w, z),
     )
     width = max(t.element_size() for t in (z,))
-    kernel, grid, options = _configure_linear_cross_entropy__unfused_rows(M, V, width)
+    kernel, grid, options = _configure_linear_cross_entropy__unfused_rows(
+        M, V, width, tuned=call.tuned("rows")
+    )
     call.start(
         kernel,
         grid,
@@ -597,6 +634,7 @@ _linear_cross_entropy__operator = library.Operator(
     check=_linear_cross_entropy__check,
     launch=_linear_cross_entropy__launch,
     cost=lambda c: linear_cross_entropy_cost(M=c.dims[0], V=c.dims[1], K=c.dims[2], sizeof_X=1),
+    file=__file__,
 )
 
 
@@ -605,4 +643,5 @@ _linear_cross_entropy__unfused__operator = library.Operator(
     check=_linear_cross_entropy__unfused__check,
     launch=_linear_cross_entropy__unfused__launch,
     cost=lambda c: linear_cross_entropy_cost(M=c.dims[0], V=c.dims[1], K=c.dims[2], sizeof_X=1),
+    file=__file__,
 )

@@ -112,10 +112,10 @@ def _add_rmsnorm_rows_streamed(
         tl.store(y_ptr + m * y_stride_M + n * y_stride_N, y, mask=n < N, eviction_policy="evict_first")
 
 
-def _configure_add_rmsnorm_rows(M: int, N: int, width: int):
+def _configure_add_rmsnorm_rows(M: int, N: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `rows` for one shape."""
     BLOCK_N = launch.power_of_2(N, 64)
-    if BLOCK_N <= 16384:
+    if BLOCK_N <= 16384 and launch.chosen(tuned, "_add_rmsnorm_rows_resident"):
         BLOCK_M = launch.rows(M, launch.share(4096, BLOCK_N))
         options = {
             "BLOCK_M": BLOCK_M,
@@ -124,9 +124,10 @@ def _configure_add_rmsnorm_rows(M: int, N: int, width: int):
             "num_stages": 1,
             "enable_fp_fusion": True,
         }
-        return _add_rmsnorm_rows_resident, triton.cdiv(M, BLOCK_M), options
+        options = launch.over(options, tuned, "_add_rmsnorm_rows_resident")
+        return _add_rmsnorm_rows_resident, triton.cdiv(M, options["BLOCK_M"]), options
     BLOCK_N = launch.power_of_2(N, 1, 256 * (16 // width))
-    STEPS = 8
+    STEPS = 4
     options = {
         "BLOCK_N": BLOCK_N,
         "STEPS": STEPS,
@@ -134,6 +135,7 @@ def _configure_add_rmsnorm_rows(M: int, N: int, width: int):
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
+    options = launch.over(options, tuned, "_add_rmsnorm_rows_streamed")
     return _add_rmsnorm_rows_streamed, M, options
 
 
@@ -154,7 +156,7 @@ def _add_rmsnorm__launch(call, dims, x, residual, weight, eps, h, y):
     """Start the kernels of `add_rmsnorm` on checked arguments; `call` remembers them for calls of this kind."""
     M, N, _ = dims
     width = max(t.element_size() for t in (x, residual, weight))
-    kernel, grid, options = _configure_add_rmsnorm_rows(M, N, width)
+    kernel, grid, options = _configure_add_rmsnorm_rows(M, N, width, tuned=call.tuned("rows"))
     call.start(
         kernel,
         grid,
@@ -232,4 +234,5 @@ _add_rmsnorm__operator = library.Operator(
     check=_add_rmsnorm__check,
     launch=_add_rmsnorm__launch,
     cost=lambda c: add_rmsnorm_cost(M=c.dims[0], N=c.dims[1], sizeof_X=1),
+    file=__file__,
 )

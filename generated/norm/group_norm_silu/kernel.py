@@ -223,11 +223,19 @@ def _group_norm_silu_nchw_groups_streamed2(
             tl.store(y_at, y, mask=s < S, eviction_policy="evict_first")
 
 
-def _configure_group_norm_silu_nchw_groups(N: int, G: int, C: int, S: int, width: int):
+def _configure_group_norm_silu_nchw_groups(
+    N: int,
+    G: int,
+    C: int,
+    S: int,
+    width: int,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `groups` for one shape."""
     BLOCK_K = launch.power_of_2(C // G)
     BLOCK_S = launch.power_of_2(S, 64)
-    if BLOCK_K * BLOCK_S <= 16384:
+    if BLOCK_K * BLOCK_S <= 16384 and launch.chosen(tuned, "_group_norm_silu_nchw_groups_resident"):
         options = {
             "BLOCK_K": BLOCK_K,
             "BLOCK_S": BLOCK_S,
@@ -235,11 +243,14 @@ def _configure_group_norm_silu_nchw_groups(N: int, G: int, C: int, S: int, width
             "num_stages": 1,
             "enable_fp_fusion": True,
         }
+        options = launch.over(options, tuned, "_group_norm_silu_nchw_groups_resident")
         return _group_norm_silu_nchw_groups_resident, N * G, options
     BLOCK_K = launch.power_of_2(C // G)
-    if BLOCK_K <= 16384:
-        BLOCK_S = launch.power_of_2(S, 1, 256 * (16 // width))
-        STEPS = 8
+    if BLOCK_K <= 4 and launch.chosen(tuned, "_group_norm_silu_nchw_groups_streamed1"):
+        BLOCK_S = launch.power_of_2(
+            S, 1, min(256 * (16 // width), launch.share(8 * 256 * (16 // width), BLOCK_K))
+        )
+        STEPS = launch.share(8, BLOCK_K)
         options = {
             "BLOCK_K": BLOCK_K,
             "BLOCK_S": BLOCK_S,
@@ -248,6 +259,7 @@ def _configure_group_norm_silu_nchw_groups(N: int, G: int, C: int, S: int, width
             "num_stages": 1,
             "enable_fp_fusion": True,
         }
+        options = launch.over(options, tuned, "_group_norm_silu_nchw_groups_streamed1")
         return _group_norm_silu_nchw_groups_streamed1, N * G, options
     BLOCK_S = launch.power_of_2(S, 1, 256 * (16 // width))
     STEPS = 8
@@ -258,6 +270,7 @@ def _configure_group_norm_silu_nchw_groups(N: int, G: int, C: int, S: int, width
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
+    options = launch.over(options, tuned, "_group_norm_silu_nchw_groups_streamed2")
     return _group_norm_silu_nchw_groups_streamed2, N * G, options
 
 
@@ -280,7 +293,9 @@ def _group_norm_silu_nchw__launch(call, dims, x, weight, bias, eps, G, y):
     """Start the kernels of `group_norm_silu_nchw` on checked arguments; `call` remembers them for calls of this kind."""
     N, G, C, S, _ = dims
     width = max(t.element_size() for t in (x,))
-    kernel, grid, options = _configure_group_norm_silu_nchw_groups(N, G, C, S, width)
+    kernel, grid, options = _configure_group_norm_silu_nchw_groups(
+        N, G, C, S, width, tuned=call.tuned("groups")
+    )
     call.start(
         kernel,
         grid,
@@ -360,6 +375,7 @@ _group_norm_silu_nchw__operator = library.Operator(
     check=_group_norm_silu_nchw__check,
     launch=_group_norm_silu_nchw__launch,
     cost=lambda c: group_norm_silu_nchw_cost(N=c.dims[0], G=c.dims[1], C=c.dims[2], S=c.dims[3], sizeof_X=1),
+    file=__file__,
 )
 
 
@@ -567,11 +583,19 @@ def _group_norm_silu_nhwc_groups_streamed2(
             tl.store(y_at, y, mask=k < C // G, eviction_policy="evict_first")
 
 
-def _configure_group_norm_silu_nhwc_groups(N: int, G: int, C: int, S: int, width: int):
+def _configure_group_norm_silu_nhwc_groups(
+    N: int,
+    G: int,
+    C: int,
+    S: int,
+    width: int,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `groups` for one shape."""
     BLOCK_S = launch.power_of_2(S)
     BLOCK_K = launch.power_of_2(C // G, 64)
-    if BLOCK_S * BLOCK_K <= 16384:
+    if BLOCK_S * BLOCK_K <= 16384 and launch.chosen(tuned, "_group_norm_silu_nhwc_groups_resident"):
         options = {
             "BLOCK_S": BLOCK_S,
             "BLOCK_K": BLOCK_K,
@@ -579,9 +603,10 @@ def _configure_group_norm_silu_nhwc_groups(N: int, G: int, C: int, S: int, width
             "num_stages": 1,
             "enable_fp_fusion": True,
         }
+        options = launch.over(options, tuned, "_group_norm_silu_nhwc_groups_resident")
         return _group_norm_silu_nhwc_groups_resident, N * G, options
     BLOCK_K = launch.power_of_2(C // G, 64)
-    if BLOCK_K <= 16384:
+    if BLOCK_K <= 16384 and launch.chosen(tuned, "_group_norm_silu_nhwc_groups_streamed1"):
         BLOCK_S = launch.power_of_2(S, 1, launch.share(4096, BLOCK_K))
         options = {
             "BLOCK_S": BLOCK_S,
@@ -590,6 +615,7 @@ def _configure_group_norm_silu_nhwc_groups(N: int, G: int, C: int, S: int, width
             "num_stages": 3,
             "enable_fp_fusion": True,
         }
+        options = launch.over(options, tuned, "_group_norm_silu_nhwc_groups_streamed1")
         return _group_norm_silu_nhwc_groups_streamed1, N * G, options
     BLOCK_K = launch.power_of_2(C // G, 1, 256 * (16 // width))
     STEPS = 8
@@ -600,6 +626,7 @@ def _configure_group_norm_silu_nhwc_groups(N: int, G: int, C: int, S: int, width
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
+    options = launch.over(options, tuned, "_group_norm_silu_nhwc_groups_streamed2")
     return _group_norm_silu_nhwc_groups_streamed2, N * G, options
 
 
@@ -622,7 +649,9 @@ def _group_norm_silu_nhwc__launch(call, dims, x, weight, bias, eps, G, y):
     """Start the kernels of `group_norm_silu_nhwc` on checked arguments; `call` remembers them for calls of this kind."""
     N, G, C, S, _ = dims
     width = max(t.element_size() for t in (x, weight, bias))
-    kernel, grid, options = _configure_group_norm_silu_nhwc_groups(N, G, C, S, width)
+    kernel, grid, options = _configure_group_norm_silu_nhwc_groups(
+        N, G, C, S, width, tuned=call.tuned("groups")
+    )
     call.start(
         kernel,
         grid,
@@ -702,4 +731,5 @@ _group_norm_silu_nhwc__operator = library.Operator(
     check=_group_norm_silu_nhwc__check,
     launch=_group_norm_silu_nhwc__launch,
     cost=lambda c: group_norm_silu_nhwc_cost(N=c.dims[0], G=c.dims[1], C=c.dims[2], S=c.dims[3], sizeof_X=1),
+    file=__file__,
 )

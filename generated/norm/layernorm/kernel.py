@@ -109,10 +109,10 @@ def _layernorm_rows_streamed(
         tl.store(y_ptr + m * y_stride_M + n * y_stride_N, y, mask=n < N, eviction_policy="evict_first")
 
 
-def _configure_layernorm_rows(M: int, N: int, width: int):
+def _configure_layernorm_rows(M: int, N: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `rows` for one shape."""
     BLOCK_N = launch.power_of_2(N, 64)
-    if BLOCK_N <= 16384:
+    if BLOCK_N <= 16384 and launch.chosen(tuned, "_layernorm_rows_resident"):
         BLOCK_M = launch.rows(M, launch.share(4096, BLOCK_N))
         options = {
             "BLOCK_M": BLOCK_M,
@@ -121,7 +121,8 @@ def _configure_layernorm_rows(M: int, N: int, width: int):
             "num_stages": 1,
             "enable_fp_fusion": True,
         }
-        return _layernorm_rows_resident, triton.cdiv(M, BLOCK_M), options
+        options = launch.over(options, tuned, "_layernorm_rows_resident")
+        return _layernorm_rows_resident, triton.cdiv(M, options["BLOCK_M"]), options
     BLOCK_N = launch.power_of_2(N, 1, 256 * (16 // width))
     STEPS = 8
     options = {
@@ -131,6 +132,7 @@ def _configure_layernorm_rows(M: int, N: int, width: int):
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
+    options = launch.over(options, tuned, "_layernorm_rows_streamed")
     return _layernorm_rows_streamed, M, options
 
 
@@ -151,7 +153,7 @@ def _layernorm__launch(call, dims, x, weight, bias, eps, y):
     """Start the kernels of `layernorm` on checked arguments; `call` remembers them for calls of this kind."""
     M, N, _ = dims
     width = max(t.element_size() for t in (x, weight, bias))
-    kernel, grid, options = _configure_layernorm_rows(M, N, width)
+    kernel, grid, options = _configure_layernorm_rows(M, N, width, tuned=call.tuned("rows"))
     call.start(
         kernel,
         grid,
@@ -223,6 +225,7 @@ _layernorm__operator = library.Operator(
     check=_layernorm__check,
     launch=_layernorm__launch,
     cost=lambda c: layernorm_cost(M=c.dims[0], N=c.dims[1], sizeof_X=1),
+    file=__file__,
 )
 
 
@@ -339,10 +342,10 @@ def _layernorm_stats_rows_streamed(
         tl.store(y_ptr + m * y_stride_M + n * y_stride_N, y, mask=n < N, eviction_policy="evict_first")
 
 
-def _configure_layernorm_stats_rows(M: int, N: int, width: int):
+def _configure_layernorm_stats_rows(M: int, N: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `rows` for one shape."""
     BLOCK_N = launch.power_of_2(N, 64)
-    if BLOCK_N <= 16384:
+    if BLOCK_N <= 16384 and launch.chosen(tuned, "_layernorm_stats_rows_resident"):
         BLOCK_M = launch.rows(M, launch.share(4096, BLOCK_N))
         options = {
             "BLOCK_M": BLOCK_M,
@@ -351,7 +354,8 @@ def _configure_layernorm_stats_rows(M: int, N: int, width: int):
             "num_stages": 1,
             "enable_fp_fusion": True,
         }
-        return _layernorm_stats_rows_resident, triton.cdiv(M, BLOCK_M), options
+        options = launch.over(options, tuned, "_layernorm_stats_rows_resident")
+        return _layernorm_stats_rows_resident, triton.cdiv(M, options["BLOCK_M"]), options
     BLOCK_N = launch.power_of_2(N, 1, 256 * (16 // width))
     STEPS = 8
     options = {
@@ -361,6 +365,7 @@ def _configure_layernorm_stats_rows(M: int, N: int, width: int):
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
+    options = launch.over(options, tuned, "_layernorm_stats_rows_streamed")
     return _layernorm_stats_rows_streamed, M, options
 
 
@@ -388,7 +393,7 @@ def _layernorm_stats__launch(call, dims, x, weight, bias, eps, y, mu, rstd):
     """Start the kernels of `layernorm_stats` on checked arguments; `call` remembers them for calls of this kind."""
     M, N, _ = dims
     width = max(t.element_size() for t in (x, weight, bias))
-    kernel, grid, options = _configure_layernorm_stats_rows(M, N, width)
+    kernel, grid, options = _configure_layernorm_stats_rows(M, N, width, tuned=call.tuned("rows"))
     call.start(
         kernel,
         grid,
@@ -468,4 +473,5 @@ _layernorm_stats__operator = library.Operator(
     check=_layernorm_stats__check,
     launch=_layernorm_stats__launch,
     cost=lambda c: layernorm_stats_cost(M=c.dims[0], N=c.dims[1], sizeof_X=1),
+    file=__file__,
 )

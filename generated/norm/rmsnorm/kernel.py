@@ -86,10 +86,10 @@ def _rmsnorm_rows_streamed(
         tl.store(y_ptr + m * y_stride_M + n * y_stride_N, y, mask=n < N, eviction_policy="evict_first")
 
 
-def _configure_rmsnorm_rows(M: int, N: int, width: int):
+def _configure_rmsnorm_rows(M: int, N: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `rows` for one shape."""
     BLOCK_N = launch.power_of_2(N, 64)
-    if BLOCK_N <= 16384:
+    if BLOCK_N <= 16384 and launch.chosen(tuned, "_rmsnorm_rows_resident"):
         BLOCK_M = launch.rows(M, launch.share(4096, BLOCK_N))
         options = {
             "BLOCK_M": BLOCK_M,
@@ -98,7 +98,8 @@ def _configure_rmsnorm_rows(M: int, N: int, width: int):
             "num_stages": 1,
             "enable_fp_fusion": True,
         }
-        return _rmsnorm_rows_resident, triton.cdiv(M, BLOCK_M), options
+        options = launch.over(options, tuned, "_rmsnorm_rows_resident")
+        return _rmsnorm_rows_resident, triton.cdiv(M, options["BLOCK_M"]), options
     BLOCK_N = launch.power_of_2(N, 1, 256 * (16 // width))
     STEPS = 8
     options = {
@@ -108,6 +109,7 @@ def _configure_rmsnorm_rows(M: int, N: int, width: int):
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
+    options = launch.over(options, tuned, "_rmsnorm_rows_streamed")
     return _rmsnorm_rows_streamed, M, options
 
 
@@ -126,7 +128,7 @@ def _rmsnorm__launch(call, dims, x, weight, eps, y):
     """Start the kernels of `rmsnorm` on checked arguments; `call` remembers them for calls of this kind."""
     M, N, _ = dims
     width = max(t.element_size() for t in (x, weight))
-    kernel, grid, options = _configure_rmsnorm_rows(M, N, width)
+    kernel, grid, options = _configure_rmsnorm_rows(M, N, width, tuned=call.tuned("rows"))
     call.start(
         kernel,
         grid,
@@ -194,4 +196,5 @@ _rmsnorm__operator = library.Operator(
     check=_rmsnorm__check,
     launch=_rmsnorm__launch,
     cost=lambda c: rmsnorm_cost(M=c.dims[0], N=c.dims[1], sizeof_X=1),
+    file=__file__,
 )

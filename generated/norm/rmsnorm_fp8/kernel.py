@@ -117,10 +117,10 @@ def _rmsnorm_fp8_rows_streamed(
         tl.store(q_ptr + m * q_stride_M + n * q_stride_N, q, mask=n < N, eviction_policy="evict_first")
 
 
-def _configure_rmsnorm_fp8_rows(M: int, N: int, width: int):
+def _configure_rmsnorm_fp8_rows(M: int, N: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `rows` for one shape."""
     BLOCK_N = launch.power_of_2(N, 64)
-    if BLOCK_N <= 16384:
+    if BLOCK_N <= 16384 and launch.chosen(tuned, "_rmsnorm_fp8_rows_resident"):
         BLOCK_M = launch.rows(M, launch.share(4096, BLOCK_N))
         options = {
             "BLOCK_M": BLOCK_M,
@@ -129,9 +129,10 @@ def _configure_rmsnorm_fp8_rows(M: int, N: int, width: int):
             "num_stages": 1,
             "enable_fp_fusion": True,
         }
-        return _rmsnorm_fp8_rows_resident, triton.cdiv(M, BLOCK_M), options
+        options = launch.over(options, tuned, "_rmsnorm_fp8_rows_resident")
+        return _rmsnorm_fp8_rows_resident, triton.cdiv(M, options["BLOCK_M"]), options
     BLOCK_N = launch.power_of_2(N, 1, 256 * (16 // width))
-    STEPS = 8
+    STEPS = 4
     options = {
         "BLOCK_N": BLOCK_N,
         "STEPS": STEPS,
@@ -139,6 +140,7 @@ def _configure_rmsnorm_fp8_rows(M: int, N: int, width: int):
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
+    options = launch.over(options, tuned, "_rmsnorm_fp8_rows_streamed")
     return _rmsnorm_fp8_rows_streamed, M, options
 
 
@@ -165,7 +167,7 @@ def _rmsnorm_fp8__launch(call, dims, x, weight, eps, q, scale):
     """Start the kernels of `rmsnorm_fp8` on checked arguments; `call` remembers them for calls of this kind."""
     M, N, _ = dims
     width = max(t.element_size() for t in (x, weight))
-    kernel, grid, options = _configure_rmsnorm_fp8_rows(M, N, width)
+    kernel, grid, options = _configure_rmsnorm_fp8_rows(M, N, width, tuned=call.tuned("rows"))
     call.start(
         kernel,
         grid,
@@ -242,4 +244,5 @@ _rmsnorm_fp8__operator = library.Operator(
     check=_rmsnorm_fp8__check,
     launch=_rmsnorm_fp8__launch,
     cost=lambda c: rmsnorm_fp8_cost(M=c.dims[0], N=c.dims[1], sizeof_X=1),
+    file=__file__,
 )

@@ -51,7 +51,7 @@ def _adamw_step(
     tl.store(p_ptr + i * p_stride_N, p_new, mask=i < N)
 
 
-def _configure_adamw_step(N: int):
+def _configure_adamw_step(N: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `step` for one shape."""
     BLOCK_N = 1024
     options = {
@@ -60,7 +60,8 @@ def _configure_adamw_step(N: int):
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
-    return _adamw_step, triton.cdiv(N, BLOCK_N), options
+    options = launch.over(options, tuned, "_adamw_step")
+    return _adamw_step, triton.cdiv(N, options["BLOCK_N"]), options
 
 
 def _adamw__check(p, m, v, g):
@@ -82,7 +83,7 @@ def _adamw__check(p, m, v, g):
 def _adamw__launch(call, dims, p, m, v, g, lr, c1, c2, beta1, beta2, eps, decay):
     """Start the kernels of `adamw` on checked arguments; `call` remembers them for calls of this kind."""
     N, _, _ = dims
-    kernel, grid, options = _configure_adamw_step(N)
+    kernel, grid, options = _configure_adamw_step(N, tuned=call.tuned("step"))
     call.start(
         kernel,
         grid,
@@ -170,4 +171,5 @@ _adamw__operator = library.Operator(
     check=_adamw__check,
     launch=_adamw__launch,
     cost=lambda c: adamw_cost(N=c.dims[0], sizeof_P=1, sizeof_G=1),
+    file=__file__,
 )

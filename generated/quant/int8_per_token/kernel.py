@@ -89,10 +89,10 @@ def _int8_per_token_rows_streamed(
         tl.store(q_ptr + m * q_stride_M + n * q_stride_N, q, mask=n < N, eviction_policy="evict_first")
 
 
-def _configure_int8_per_token_rows(M: int, N: int, width: int):
+def _configure_int8_per_token_rows(M: int, N: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `rows` for one shape."""
     BLOCK_N = launch.power_of_2(N, 64)
-    if BLOCK_N <= 16384:
+    if BLOCK_N <= 16384 and launch.chosen(tuned, "_int8_per_token_rows_resident"):
         BLOCK_M = launch.rows(M, launch.share(4096, BLOCK_N))
         options = {
             "BLOCK_M": BLOCK_M,
@@ -101,7 +101,8 @@ def _configure_int8_per_token_rows(M: int, N: int, width: int):
             "num_stages": 1,
             "enable_fp_fusion": True,
         }
-        return _int8_per_token_rows_resident, triton.cdiv(M, BLOCK_M), options
+        options = launch.over(options, tuned, "_int8_per_token_rows_resident")
+        return _int8_per_token_rows_resident, triton.cdiv(M, options["BLOCK_M"]), options
     BLOCK_N = launch.power_of_2(N, 1, 256 * (16 // width))
     STEPS = 8
     options = {
@@ -111,6 +112,7 @@ def _configure_int8_per_token_rows(M: int, N: int, width: int):
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
+    options = launch.over(options, tuned, "_int8_per_token_rows_streamed")
     return _int8_per_token_rows_streamed, M, options
 
 
@@ -132,7 +134,7 @@ def _int8_per_token__launch(call, dims, x, q, scale):
     """Start the kernels of `int8_per_token` on checked arguments; `call` remembers them for calls of this kind."""
     M, N, _ = dims
     width = max(t.element_size() for t in (x,))
-    kernel, grid, options = _configure_int8_per_token_rows(M, N, width)
+    kernel, grid, options = _configure_int8_per_token_rows(M, N, width, tuned=call.tuned("rows"))
     call.start(
         kernel,
         grid,
@@ -198,4 +200,5 @@ _int8_per_token__operator = library.Operator(
     check=_int8_per_token__check,
     launch=_int8_per_token__launch,
     cost=lambda c: int8_per_token_cost(M=c.dims[0], N=c.dims[1], sizeof_X=1),
+    file=__file__,
 )

@@ -97,10 +97,10 @@ def _log_softmax_rows_streamed(
         tl.store(y_ptr + m * y_stride_M + n * y_stride_N, y, mask=n < N, eviction_policy="evict_first")
 
 
-def _configure_log_softmax_rows(M: int, N: int, width: int):
+def _configure_log_softmax_rows(M: int, N: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `rows` for one shape."""
     BLOCK_N = launch.power_of_2(N, 64)
-    if BLOCK_N <= 16384:
+    if BLOCK_N <= 16384 and launch.chosen(tuned, "_log_softmax_rows_resident"):
         BLOCK_M = launch.rows(M, launch.share(4096, BLOCK_N))
         options = {
             "BLOCK_M": BLOCK_M,
@@ -109,7 +109,8 @@ def _configure_log_softmax_rows(M: int, N: int, width: int):
             "num_stages": 1,
             "enable_fp_fusion": True,
         }
-        return _log_softmax_rows_resident, triton.cdiv(M, BLOCK_M), options
+        options = launch.over(options, tuned, "_log_softmax_rows_resident")
+        return _log_softmax_rows_resident, triton.cdiv(M, options["BLOCK_M"]), options
     BLOCK_N = launch.power_of_2(N, 1, 256 * (16 // width))
     STEPS = 8
     options = {
@@ -119,6 +120,7 @@ def _configure_log_softmax_rows(M: int, N: int, width: int):
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
+    options = launch.over(options, tuned, "_log_softmax_rows_streamed")
     return _log_softmax_rows_streamed, M, options
 
 
@@ -135,7 +137,7 @@ def _log_softmax__launch(call, dims, x, y):
     """Start the kernels of `log_softmax` on checked arguments; `call` remembers them for calls of this kind."""
     M, N, _ = dims
     width = max(t.element_size() for t in (x,))
-    kernel, grid, options = _configure_log_softmax_rows(M, N, width)
+    kernel, grid, options = _configure_log_softmax_rows(M, N, width, tuned=call.tuned("rows"))
     call.start(
         kernel,
         grid,
@@ -194,4 +196,5 @@ _log_softmax__operator = library.Operator(
     check=_log_softmax__check,
     launch=_log_softmax__launch,
     cost=lambda c: log_softmax_cost(M=c.dims[0], N=c.dims[1], sizeof_X=1),
+    file=__file__,
 )

@@ -87,10 +87,10 @@ def _logsumexp_rows_streamed(
     tl.store(lse_ptr + m * lse_stride_M, lse)
 
 
-def _configure_logsumexp_rows(M: int, N: int, width: int):
+def _configure_logsumexp_rows(M: int, N: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `rows` for one shape."""
     BLOCK_N = launch.power_of_2(N, 64)
-    if BLOCK_N <= 16384:
+    if BLOCK_N <= 16384 and launch.chosen(tuned, "_logsumexp_rows_resident"):
         BLOCK_M = launch.rows(M, launch.share(4096, BLOCK_N))
         options = {
             "BLOCK_M": BLOCK_M,
@@ -99,7 +99,8 @@ def _configure_logsumexp_rows(M: int, N: int, width: int):
             "num_stages": 1,
             "enable_fp_fusion": True,
         }
-        return _logsumexp_rows_resident, triton.cdiv(M, BLOCK_M), options
+        options = launch.over(options, tuned, "_logsumexp_rows_resident")
+        return _logsumexp_rows_resident, triton.cdiv(M, options["BLOCK_M"]), options
     BLOCK_N = launch.power_of_2(N, 1, 128 * (16 // width))
     STEPS = 8
     options = {
@@ -109,6 +110,7 @@ def _configure_logsumexp_rows(M: int, N: int, width: int):
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
+    options = launch.over(options, tuned, "_logsumexp_rows_streamed")
     return _logsumexp_rows_streamed, M, options
 
 
@@ -125,7 +127,7 @@ def _logsumexp__launch(call, dims, x, lse):
     """Start the kernels of `logsumexp` on checked arguments; `call` remembers them for calls of this kind."""
     M, N, _ = dims
     width = max(t.element_size() for t in (x,))
-    kernel, grid, options = _configure_logsumexp_rows(M, N, width)
+    kernel, grid, options = _configure_logsumexp_rows(M, N, width, tuned=call.tuned("rows"))
     call.start(
         kernel,
         grid,
@@ -183,4 +185,5 @@ _logsumexp__operator = library.Operator(
     check=_logsumexp__check,
     launch=_logsumexp__launch,
     cost=lambda c: logsumexp_cost(M=c.dims[0], N=c.dims[1], sizeof_X=1),
+    file=__file__,
 )

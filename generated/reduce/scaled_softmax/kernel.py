@@ -130,10 +130,10 @@ def _scaled_softmax_scaled(
     tl.store(y_at, y, mask=mask)
 
 
-def _configure_scaled_softmax_weights(M: int, N: int, width: int):
+def _configure_scaled_softmax_weights(M: int, N: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `weights` for one shape."""
     BLOCK_N = launch.power_of_2(N, 64)
-    if BLOCK_N <= 16384:
+    if BLOCK_N <= 16384 and launch.chosen(tuned, "_scaled_softmax_weights_resident"):
         BLOCK_M = launch.rows(M, launch.share(4096, BLOCK_N))
         options = {
             "BLOCK_M": BLOCK_M,
@@ -142,7 +142,8 @@ def _configure_scaled_softmax_weights(M: int, N: int, width: int):
             "num_stages": 1,
             "enable_fp_fusion": True,
         }
-        return _scaled_softmax_weights_resident, triton.cdiv(M, BLOCK_M), options
+        options = launch.over(options, tuned, "_scaled_softmax_weights_resident")
+        return _scaled_softmax_weights_resident, triton.cdiv(M, options["BLOCK_M"]), options
     BLOCK_N = launch.power_of_2(N, 1, 256 * (16 // width))
     STEPS = 8
     options = {
@@ -152,10 +153,11 @@ def _configure_scaled_softmax_weights(M: int, N: int, width: int):
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
+    options = launch.over(options, tuned, "_scaled_softmax_weights_streamed")
     return _scaled_softmax_weights_streamed, M, options
 
 
-def _configure_scaled_softmax_scaled(M: int, N: int):
+def _configure_scaled_softmax_scaled(M: int, N: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `scaled` for one shape."""
     BLOCK_N = 1024
     BLOCK_M = launch.rows(M, launch.share(2048, BLOCK_N), triton.cdiv(N, BLOCK_N))
@@ -166,7 +168,12 @@ def _configure_scaled_softmax_scaled(M: int, N: int):
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
-    return _scaled_softmax_scaled, triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N), options
+    options = launch.over(options, tuned, "_scaled_softmax_scaled")
+    return (
+        _scaled_softmax_scaled,
+        triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
+        options,
+    )
 
 
 def _scaled_softmax__check(x, scale):
@@ -185,7 +192,7 @@ def _scaled_softmax__launch(call, dims, x, scale, y):
     M, N, X = dims
     p = call.workspace((M, N), X)
     width = max(t.element_size() for t in (x,))
-    kernel, grid, options = _configure_scaled_softmax_weights(M, N, width)
+    kernel, grid, options = _configure_scaled_softmax_weights(M, N, width, tuned=call.tuned("weights"))
     call.start(
         kernel,
         grid,
@@ -200,7 +207,7 @@ def _scaled_softmax__launch(call, dims, x, scale, y):
         p.stride(1),
         INDEX=launch.index_type(x, p),
     )
-    kernel, grid, options = _configure_scaled_softmax_scaled(M, N)
+    kernel, grid, options = _configure_scaled_softmax_scaled(M, N, tuned=call.tuned("scaled"))
     call.start(
         kernel,
         grid,
@@ -343,10 +350,16 @@ def _scaled_softmax__fused_rows_streamed(
         tl.store(y_ptr + m * y_stride_M + n * y_stride_N, y, mask=n < N, eviction_policy="evict_first")
 
 
-def _configure_scaled_softmax__fused_rows(M: int, N: int, width: int):
+def _configure_scaled_softmax__fused_rows(
+    M: int,
+    N: int,
+    width: int,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `rows` for one shape."""
     BLOCK_N = launch.power_of_2(N, 64)
-    if BLOCK_N <= 16384:
+    if BLOCK_N <= 16384 and launch.chosen(tuned, "_scaled_softmax__fused_rows_resident"):
         BLOCK_M = launch.rows(M, launch.share(4096, BLOCK_N))
         options = {
             "BLOCK_M": BLOCK_M,
@@ -355,7 +368,8 @@ def _configure_scaled_softmax__fused_rows(M: int, N: int, width: int):
             "num_stages": 1,
             "enable_fp_fusion": True,
         }
-        return _scaled_softmax__fused_rows_resident, triton.cdiv(M, BLOCK_M), options
+        options = launch.over(options, tuned, "_scaled_softmax__fused_rows_resident")
+        return _scaled_softmax__fused_rows_resident, triton.cdiv(M, options["BLOCK_M"]), options
     BLOCK_N = launch.power_of_2(N, 1, 256 * (16 // width))
     STEPS = 8
     options = {
@@ -365,6 +379,7 @@ def _configure_scaled_softmax__fused_rows(M: int, N: int, width: int):
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
+    options = launch.over(options, tuned, "_scaled_softmax__fused_rows_streamed")
     return _scaled_softmax__fused_rows_streamed, M, options
 
 
@@ -383,7 +398,7 @@ def _scaled_softmax__fused__launch(call, dims, x, scale, y):
     """Start the kernels of `scaled_softmax__fused` on checked arguments; `call` remembers them for calls of this kind."""
     M, N, _ = dims
     width = max(t.element_size() for t in (x, scale))
-    kernel, grid, options = _configure_scaled_softmax__fused_rows(M, N, width)
+    kernel, grid, options = _configure_scaled_softmax__fused_rows(M, N, width, tuned=call.tuned("rows"))
     call.start(
         kernel,
         grid,
@@ -550,10 +565,16 @@ def _scaled_softmax__split_scaled(
     tl.store(y_at, y, mask=mask)
 
 
-def _configure_scaled_softmax__split_weights(M: int, N: int, width: int):
+def _configure_scaled_softmax__split_weights(
+    M: int,
+    N: int,
+    width: int,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `weights` for one shape."""
     BLOCK_N = launch.power_of_2(N, 64)
-    if BLOCK_N <= 16384:
+    if BLOCK_N <= 16384 and launch.chosen(tuned, "_scaled_softmax__split_weights_resident"):
         BLOCK_M = launch.rows(M, launch.share(4096, BLOCK_N))
         options = {
             "BLOCK_M": BLOCK_M,
@@ -562,7 +583,8 @@ def _configure_scaled_softmax__split_weights(M: int, N: int, width: int):
             "num_stages": 1,
             "enable_fp_fusion": True,
         }
-        return _scaled_softmax__split_weights_resident, triton.cdiv(M, BLOCK_M), options
+        options = launch.over(options, tuned, "_scaled_softmax__split_weights_resident")
+        return _scaled_softmax__split_weights_resident, triton.cdiv(M, options["BLOCK_M"]), options
     BLOCK_N = launch.power_of_2(N, 1, 256 * (16 // width))
     STEPS = 8
     options = {
@@ -572,10 +594,11 @@ def _configure_scaled_softmax__split_weights(M: int, N: int, width: int):
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
+    options = launch.over(options, tuned, "_scaled_softmax__split_weights_streamed")
     return _scaled_softmax__split_weights_streamed, M, options
 
 
-def _configure_scaled_softmax__split_scaled(M: int, N: int):
+def _configure_scaled_softmax__split_scaled(M: int, N: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `scaled` for one shape."""
     BLOCK_N = 1024
     BLOCK_M = launch.rows(M, launch.share(2048, BLOCK_N), triton.cdiv(N, BLOCK_N))
@@ -586,7 +609,12 @@ def _configure_scaled_softmax__split_scaled(M: int, N: int):
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
-    return _scaled_softmax__split_scaled, triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N), options
+    options = launch.over(options, tuned, "_scaled_softmax__split_scaled")
+    return (
+        _scaled_softmax__split_scaled,
+        triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
+        options,
+    )
 
 
 def _scaled_softmax__split__check(x, scale):
@@ -605,7 +633,7 @@ def _scaled_softmax__split__launch(call, dims, x, scale, y):
     M, N, X = dims
     p = call.workspace((M, N), X)
     width = max(t.element_size() for t in (x,))
-    kernel, grid, options = _configure_scaled_softmax__split_weights(M, N, width)
+    kernel, grid, options = _configure_scaled_softmax__split_weights(M, N, width, tuned=call.tuned("weights"))
     call.start(
         kernel,
         grid,
@@ -620,7 +648,7 @@ def _scaled_softmax__split__launch(call, dims, x, scale, y):
         p.stride(1),
         INDEX=launch.index_type(x, p),
     )
-    kernel, grid, options = _configure_scaled_softmax__split_scaled(M, N)
+    kernel, grid, options = _configure_scaled_softmax__split_scaled(M, N, tuned=call.tuned("scaled"))
     call.start(
         kernel,
         grid,
@@ -692,6 +720,7 @@ _scaled_softmax__operator = library.Operator(
     check=_scaled_softmax__check,
     launch=_scaled_softmax__launch,
     cost=lambda c: scaled_softmax_cost(M=c.dims[0], N=c.dims[1], sizeof_X=1),
+    file=__file__,
 )
 
 
@@ -700,6 +729,7 @@ _scaled_softmax__fused__operator = library.Operator(
     check=_scaled_softmax__fused__check,
     launch=_scaled_softmax__fused__launch,
     cost=lambda c: scaled_softmax_cost(M=c.dims[0], N=c.dims[1], sizeof_X=1),
+    file=__file__,
 )
 
 
@@ -708,4 +738,5 @@ _scaled_softmax__split__operator = library.Operator(
     check=_scaled_softmax__split__check,
     launch=_scaled_softmax__split__launch,
     cost=lambda c: scaled_softmax_cost(M=c.dims[0], N=c.dims[1], sizeof_X=1),
+    file=__file__,
 )

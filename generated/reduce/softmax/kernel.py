@@ -100,10 +100,10 @@ def _softmax_rows_streamed(
         tl.store(y_ptr + m * y_stride_M + n * y_stride_N, y, mask=n < N, eviction_policy="evict_first")
 
 
-def _configure_softmax_rows(M: int, N: int, width: int):
+def _configure_softmax_rows(M: int, N: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `rows` for one shape."""
     BLOCK_N = launch.power_of_2(N, 64)
-    if BLOCK_N <= 16384:
+    if BLOCK_N <= 16384 and launch.chosen(tuned, "_softmax_rows_resident"):
         BLOCK_M = launch.rows(M, launch.share(4096, BLOCK_N))
         options = {
             "BLOCK_M": BLOCK_M,
@@ -112,7 +112,8 @@ def _configure_softmax_rows(M: int, N: int, width: int):
             "num_stages": 1,
             "enable_fp_fusion": True,
         }
-        return _softmax_rows_resident, triton.cdiv(M, BLOCK_M), options
+        options = launch.over(options, tuned, "_softmax_rows_resident")
+        return _softmax_rows_resident, triton.cdiv(M, options["BLOCK_M"]), options
     BLOCK_N = launch.power_of_2(N, 1, 256 * (16 // width))
     STEPS = 8
     options = {
@@ -122,6 +123,7 @@ def _configure_softmax_rows(M: int, N: int, width: int):
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
+    options = launch.over(options, tuned, "_softmax_rows_streamed")
     return _softmax_rows_streamed, M, options
 
 
@@ -138,7 +140,7 @@ def _softmax__launch(call, dims, x, y):
     """Start the kernels of `softmax` on checked arguments; `call` remembers them for calls of this kind."""
     M, N, _ = dims
     width = max(t.element_size() for t in (x,))
-    kernel, grid, options = _configure_softmax_rows(M, N, width)
+    kernel, grid, options = _configure_softmax_rows(M, N, width, tuned=call.tuned("rows"))
     call.start(
         kernel,
         grid,
@@ -197,4 +199,5 @@ _softmax__operator = library.Operator(
     check=_softmax__check,
     launch=_softmax__launch,
     cost=lambda c: softmax_cost(M=c.dims[0], N=c.dims[1], sizeof_X=1),
+    file=__file__,
 )

@@ -271,7 +271,16 @@ def _latent_block_out_streamed1(
     tl.store(y_at, y, mask=mask_3)
 
 
-def _configure_latent_block_qkv(B: int, L: int, H: int, D: int, width: int, aligned: bool):
+def _configure_latent_block_qkv(
+    B: int,
+    L: int,
+    H: int,
+    D: int,
+    width: int,
+    aligned: bool,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `qkv` for one shape."""
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
@@ -303,10 +312,23 @@ def _configure_latent_block_qkv(B: int, L: int, H: int, D: int, width: int, alig
         "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
-    return _latent_block_qkv, B * triton.cdiv(L, BLOCK_L) * H * triton.cdiv(D, BLOCK_D), options
+    options = launch.over(options, tuned, "_latent_block_qkv")
+    return (
+        _latent_block_qkv,
+        B * triton.cdiv(L, options["BLOCK_L"]) * H * triton.cdiv(D, options["BLOCK_D"]),
+        options,
+    )
 
 
-def _configure_latent_block_attend(B: int, L: int, H: int, D: int, width: int):
+def _configure_latent_block_attend(
+    B: int,
+    L: int,
+    H: int,
+    D: int,
+    width: int,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `attend` for one shape."""
     BLOCK_D = launch.power_of_2(D, 16)
     BLOCK_I = launch.power_of_2(L, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_D))))
@@ -319,13 +341,23 @@ def _configure_latent_block_attend(B: int, L: int, H: int, D: int, width: int):
         "num_stages": 2,
         "enable_fp_fusion": True,
     }
-    return _latent_block_attend, B * triton.cdiv(L, BLOCK_I) * H, options
+    options = launch.over(options, tuned, "_latent_block_attend")
+    return _latent_block_attend, B * triton.cdiv(L, options["BLOCK_I"]) * H, options
 
 
-def _configure_latent_block_out(B: int, L: int, H: int, D: int, width: int, aligned: bool):
+def _configure_latent_block_out(
+    B: int,
+    L: int,
+    H: int,
+    D: int,
+    width: int,
+    aligned: bool,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `out` for one shape."""
     BLOCK_D = launch.power_of_2(D, 16)
-    if BLOCK_D <= 512:
+    if BLOCK_D <= 512 and launch.chosen(tuned, "_latent_block_out_streamed0"):
         BLOCK_L = launch.power_of_2(
             L, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_D)))
         )
@@ -341,7 +373,12 @@ def _configure_latent_block_out(B: int, L: int, H: int, D: int, width: int, alig
             "num_stages": 2,
             "enable_fp_fusion": True,
         }
-        return _latent_block_out_streamed0, B * triton.cdiv(L, BLOCK_L) * triton.cdiv(D * H, BLOCK_C), options
+        options = launch.over(options, tuned, "_latent_block_out_streamed0")
+        return (
+            _latent_block_out_streamed0,
+            B * triton.cdiv(L, options["BLOCK_L"]) * triton.cdiv(D * H, options["BLOCK_C"]),
+            options,
+        )
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
         (128, 256, 64, 8, 3),
@@ -375,7 +412,12 @@ def _configure_latent_block_out(B: int, L: int, H: int, D: int, width: int, alig
         "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
-    return _latent_block_out_streamed1, B * triton.cdiv(L, BLOCK_L) * triton.cdiv(D * H, BLOCK_C), options
+    options = launch.over(options, tuned, "_latent_block_out_streamed1")
+    return (
+        _latent_block_out_streamed1,
+        B * triton.cdiv(L, options["BLOCK_L"]) * triton.cdiv(D * H, options["BLOCK_C"]),
+        options,
+    )
 
 
 def _latent_block__check(x, wq, wk, wv, wo):
@@ -403,7 +445,7 @@ def _latent_block__launch(call, dims, x, wq, wk, wv, wo, y):
     o = call.workspace((B, L, H, D), launch.DTYPES["bf16"])
     aligned = launch.aligned(x, wq, wk, wv)
     width = max(t.element_size() for t in (x, wq, wk, wv))
-    kernel, grid, options = _configure_latent_block_qkv(B, L, H, D, width, aligned)
+    kernel, grid, options = _configure_latent_block_qkv(B, L, H, D, width, aligned, tuned=call.tuned("qkv"))
     call.start(
         kernel,
         grid,
@@ -445,7 +487,7 @@ def _latent_block__launch(call, dims, x, wq, wk, wv, wo, y):
         INDEX=launch.index_type(x, wq, wk, wv, q, k, v),
     )
     width = max(t.element_size() for t in (q, k, v))
-    kernel, grid, options = _configure_latent_block_attend(B, L, H, D, width)
+    kernel, grid, options = _configure_latent_block_attend(B, L, H, D, width, tuned=call.tuned("attend"))
     call.start(
         kernel,
         grid,
@@ -477,7 +519,7 @@ def _latent_block__launch(call, dims, x, wq, wk, wv, wo, y):
     )
     aligned = launch.aligned(wo, o)
     width = max(t.element_size() for t in (wo, o))
-    kernel, grid, options = _configure_latent_block_out(B, L, H, D, width, aligned)
+    kernel, grid, options = _configure_latent_block_out(B, L, H, D, width, aligned, tuned=call.tuned("out"))
     call.start(
         kernel,
         grid,
@@ -806,7 +848,16 @@ def _latent_block__three_kernels_out_streamed1(
     tl.store(y_at, y, mask=mask_3)
 
 
-def _configure_latent_block__three_kernels_qkv(B: int, L: int, H: int, D: int, width: int, aligned: bool):
+def _configure_latent_block__three_kernels_qkv(
+    B: int,
+    L: int,
+    H: int,
+    D: int,
+    width: int,
+    aligned: bool,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `qkv` for one shape."""
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
@@ -838,14 +889,23 @@ def _configure_latent_block__three_kernels_qkv(B: int, L: int, H: int, D: int, w
         "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
+    options = launch.over(options, tuned, "_latent_block__three_kernels_qkv")
     return (
         _latent_block__three_kernels_qkv,
-        B * triton.cdiv(L, BLOCK_L) * H * triton.cdiv(D, BLOCK_D),
+        B * triton.cdiv(L, options["BLOCK_L"]) * H * triton.cdiv(D, options["BLOCK_D"]),
         options,
     )
 
 
-def _configure_latent_block__three_kernels_attend(B: int, L: int, H: int, D: int, width: int):
+def _configure_latent_block__three_kernels_attend(
+    B: int,
+    L: int,
+    H: int,
+    D: int,
+    width: int,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `attend` for one shape."""
     BLOCK_D = launch.power_of_2(D, 16)
     BLOCK_I = launch.power_of_2(L, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_D))))
@@ -858,13 +918,23 @@ def _configure_latent_block__three_kernels_attend(B: int, L: int, H: int, D: int
         "num_stages": 2,
         "enable_fp_fusion": True,
     }
-    return _latent_block__three_kernels_attend, B * triton.cdiv(L, BLOCK_I) * H, options
+    options = launch.over(options, tuned, "_latent_block__three_kernels_attend")
+    return _latent_block__three_kernels_attend, B * triton.cdiv(L, options["BLOCK_I"]) * H, options
 
 
-def _configure_latent_block__three_kernels_out(B: int, L: int, H: int, D: int, width: int, aligned: bool):
+def _configure_latent_block__three_kernels_out(
+    B: int,
+    L: int,
+    H: int,
+    D: int,
+    width: int,
+    aligned: bool,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `out` for one shape."""
     BLOCK_D = launch.power_of_2(D, 16)
-    if BLOCK_D <= 512:
+    if BLOCK_D <= 512 and launch.chosen(tuned, "_latent_block__three_kernels_out_streamed0"):
         BLOCK_L = launch.power_of_2(
             L, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_D)))
         )
@@ -880,9 +950,10 @@ def _configure_latent_block__three_kernels_out(B: int, L: int, H: int, D: int, w
             "num_stages": 2,
             "enable_fp_fusion": True,
         }
+        options = launch.over(options, tuned, "_latent_block__three_kernels_out_streamed0")
         return (
             _latent_block__three_kernels_out_streamed0,
-            B * triton.cdiv(L, BLOCK_L) * triton.cdiv(D * H, BLOCK_C),
+            B * triton.cdiv(L, options["BLOCK_L"]) * triton.cdiv(D * H, options["BLOCK_C"]),
             options,
         )
     # rows, columns, depth, warps, stages: the first that fills the device
@@ -918,9 +989,10 @@ def _configure_latent_block__three_kernels_out(B: int, L: int, H: int, D: int, w
         "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
+    options = launch.over(options, tuned, "_latent_block__three_kernels_out_streamed1")
     return (
         _latent_block__three_kernels_out_streamed1,
-        B * triton.cdiv(L, BLOCK_L) * triton.cdiv(D * H, BLOCK_C),
+        B * triton.cdiv(L, options["BLOCK_L"]) * triton.cdiv(D * H, options["BLOCK_C"]),
         options,
     )
 
@@ -950,7 +1022,9 @@ def _latent_block__three_kernels__launch(call, dims, x, wq, wk, wv, wo, y):
     o = call.workspace((B, L, H, D), launch.DTYPES["bf16"])
     aligned = launch.aligned(x, wq, wk, wv)
     width = max(t.element_size() for t in (x, wq, wk, wv))
-    kernel, grid, options = _configure_latent_block__three_kernels_qkv(B, L, H, D, width, aligned)
+    kernel, grid, options = _configure_latent_block__three_kernels_qkv(
+        B, L, H, D, width, aligned, tuned=call.tuned("qkv")
+    )
     call.start(
         kernel,
         grid,
@@ -992,7 +1066,9 @@ def _latent_block__three_kernels__launch(call, dims, x, wq, wk, wv, wo, y):
         INDEX=launch.index_type(x, wq, wk, wv, q, k, v),
     )
     width = max(t.element_size() for t in (q, k, v))
-    kernel, grid, options = _configure_latent_block__three_kernels_attend(B, L, H, D, width)
+    kernel, grid, options = _configure_latent_block__three_kernels_attend(
+        B, L, H, D, width, tuned=call.tuned("attend")
+    )
     call.start(
         kernel,
         grid,
@@ -1024,7 +1100,9 @@ def _latent_block__three_kernels__launch(call, dims, x, wq, wk, wv, wo, y):
     )
     aligned = launch.aligned(wo, o)
     width = max(t.element_size() for t in (wo, o))
-    kernel, grid, options = _configure_latent_block__three_kernels_out(B, L, H, D, width, aligned)
+    kernel, grid, options = _configure_latent_block__three_kernels_out(
+        B, L, H, D, width, aligned, tuned=call.tuned("out")
+    )
     call.start(
         kernel,
         grid,
@@ -1529,7 +1607,16 @@ def _latent_block__naive_out_streamed1(
     tl.store(y_at, y, mask=mask_3)
 
 
-def _configure_latent_block__naive_qkv(B: int, L: int, H: int, D: int, width: int, aligned: bool):
+def _configure_latent_block__naive_qkv(
+    B: int,
+    L: int,
+    H: int,
+    D: int,
+    width: int,
+    aligned: bool,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `qkv` for one shape."""
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
@@ -1561,13 +1648,27 @@ def _configure_latent_block__naive_qkv(B: int, L: int, H: int, D: int, width: in
         "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
-    return _latent_block__naive_qkv, B * triton.cdiv(L, BLOCK_L) * H * triton.cdiv(D, BLOCK_D), options
+    options = launch.over(options, tuned, "_latent_block__naive_qkv")
+    return (
+        _latent_block__naive_qkv,
+        B * triton.cdiv(L, options["BLOCK_L"]) * H * triton.cdiv(D, options["BLOCK_D"]),
+        options,
+    )
 
 
-def _configure_latent_block__naive_scores(B: int, L: int, H: int, D: int, width: int, aligned: bool):
+def _configure_latent_block__naive_scores(
+    B: int,
+    L: int,
+    H: int,
+    D: int,
+    width: int,
+    aligned: bool,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `scores` for one shape."""
     BLOCK_D = launch.power_of_2(D, 16)
-    if BLOCK_D <= 512:
+    if BLOCK_D <= 512 and launch.chosen(tuned, "_latent_block__naive_scores_resident"):
         BLOCK_I = launch.power_of_2(
             L, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_D)))
         )
@@ -1583,9 +1684,10 @@ def _configure_latent_block__naive_scores(B: int, L: int, H: int, D: int, width:
             "num_stages": 2,
             "enable_fp_fusion": True,
         }
+        options = launch.over(options, tuned, "_latent_block__naive_scores_resident")
         return (
             _latent_block__naive_scores_resident,
-            B * H * triton.cdiv(L, BLOCK_I) * triton.cdiv(L, BLOCK_J),
+            B * H * triton.cdiv(L, options["BLOCK_I"]) * triton.cdiv(L, options["BLOCK_J"]),
             options,
         )
     # rows, columns, depth, warps, stages: the first that fills the device
@@ -1621,17 +1723,25 @@ def _configure_latent_block__naive_scores(B: int, L: int, H: int, D: int, width:
         "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
+    options = launch.over(options, tuned, "_latent_block__naive_scores_streamed")
     return (
         _latent_block__naive_scores_streamed,
-        B * H * triton.cdiv(L, BLOCK_I) * triton.cdiv(L, BLOCK_J),
+        B * H * triton.cdiv(L, options["BLOCK_I"]) * triton.cdiv(L, options["BLOCK_J"]),
         options,
     )
 
 
-def _configure_latent_block__naive_weights(B: int, L: int, H: int, width: int):
+def _configure_latent_block__naive_weights(
+    B: int,
+    L: int,
+    H: int,
+    width: int,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `weights` for one shape."""
     BLOCK_J = launch.power_of_2(L, 64)
-    if BLOCK_J <= 16384:
+    if BLOCK_J <= 16384 and launch.chosen(tuned, "_latent_block__naive_weights_resident"):
         BLOCK_I = launch.rows(L, launch.share(4096, BLOCK_J), B * H)
         options = {
             "BLOCK_I": BLOCK_I,
@@ -1640,7 +1750,8 @@ def _configure_latent_block__naive_weights(B: int, L: int, H: int, width: int):
             "num_stages": 1,
             "enable_fp_fusion": True,
         }
-        return _latent_block__naive_weights_resident, B * H * triton.cdiv(L, BLOCK_I), options
+        options = launch.over(options, tuned, "_latent_block__naive_weights_resident")
+        return _latent_block__naive_weights_resident, B * H * triton.cdiv(L, options["BLOCK_I"]), options
     BLOCK_L = launch.power_of_2(L, 1, 256 * (16 // width))
     STEPS = 8
     options = {
@@ -1650,10 +1761,20 @@ def _configure_latent_block__naive_weights(B: int, L: int, H: int, width: int):
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
+    options = launch.over(options, tuned, "_latent_block__naive_weights_streamed")
     return _latent_block__naive_weights_streamed, B * H * L, options
 
 
-def _configure_latent_block__naive_values(B: int, L: int, H: int, D: int, width: int, aligned: bool):
+def _configure_latent_block__naive_values(
+    B: int,
+    L: int,
+    H: int,
+    D: int,
+    width: int,
+    aligned: bool,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `values` for one shape."""
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
@@ -1688,13 +1809,27 @@ def _configure_latent_block__naive_values(B: int, L: int, H: int, D: int, width:
         "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
-    return _latent_block__naive_values, B * triton.cdiv(L, BLOCK_I) * H * triton.cdiv(D, BLOCK_D), options
+    options = launch.over(options, tuned, "_latent_block__naive_values")
+    return (
+        _latent_block__naive_values,
+        B * triton.cdiv(L, options["BLOCK_I"]) * H * triton.cdiv(D, options["BLOCK_D"]),
+        options,
+    )
 
 
-def _configure_latent_block__naive_out(B: int, L: int, H: int, D: int, width: int, aligned: bool):
+def _configure_latent_block__naive_out(
+    B: int,
+    L: int,
+    H: int,
+    D: int,
+    width: int,
+    aligned: bool,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `out` for one shape."""
     BLOCK_D = launch.power_of_2(D, 16)
-    if BLOCK_D <= 512:
+    if BLOCK_D <= 512 and launch.chosen(tuned, "_latent_block__naive_out_streamed0"):
         BLOCK_L = launch.power_of_2(
             L, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_D)))
         )
@@ -1710,9 +1845,10 @@ def _configure_latent_block__naive_out(B: int, L: int, H: int, D: int, width: in
             "num_stages": 2,
             "enable_fp_fusion": True,
         }
+        options = launch.over(options, tuned, "_latent_block__naive_out_streamed0")
         return (
             _latent_block__naive_out_streamed0,
-            B * triton.cdiv(L, BLOCK_L) * triton.cdiv(D * H, BLOCK_C),
+            B * triton.cdiv(L, options["BLOCK_L"]) * triton.cdiv(D * H, options["BLOCK_C"]),
             options,
         )
     # rows, columns, depth, warps, stages: the first that fills the device
@@ -1748,9 +1884,10 @@ def _configure_latent_block__naive_out(B: int, L: int, H: int, D: int, width: in
         "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
+    options = launch.over(options, tuned, "_latent_block__naive_out_streamed1")
     return (
         _latent_block__naive_out_streamed1,
-        B * triton.cdiv(L, BLOCK_L) * triton.cdiv(D * H, BLOCK_C),
+        B * triton.cdiv(L, options["BLOCK_L"]) * triton.cdiv(D * H, options["BLOCK_C"]),
         options,
     )
 
@@ -1782,7 +1919,9 @@ def _latent_block__naive__launch(call, dims, x, wq, wk, wv, wo, y):
     o = call.workspace((B, L, H, D), launch.DTYPES["bf16"])
     aligned = launch.aligned(x, wq, wk, wv)
     width = max(t.element_size() for t in (x, wq, wk, wv))
-    kernel, grid, options = _configure_latent_block__naive_qkv(B, L, H, D, width, aligned)
+    kernel, grid, options = _configure_latent_block__naive_qkv(
+        B, L, H, D, width, aligned, tuned=call.tuned("qkv")
+    )
     call.start(
         kernel,
         grid,
@@ -1825,7 +1964,9 @@ def _latent_block__naive__launch(call, dims, x, wq, wk, wv, wo, y):
     )
     aligned = launch.aligned(q, k)
     width = max(t.element_size() for t in (q, k))
-    kernel, grid, options = _configure_latent_block__naive_scores(B, L, H, D, width, aligned)
+    kernel, grid, options = _configure_latent_block__naive_scores(
+        B, L, H, D, width, aligned, tuned=call.tuned("scores")
+    )
     call.start(
         kernel,
         grid,
@@ -1851,7 +1992,9 @@ def _latent_block__naive__launch(call, dims, x, wq, wk, wv, wo, y):
         INDEX=launch.index_type(q, k, s),
     )
     width = max(t.element_size() for t in (s,))
-    kernel, grid, options = _configure_latent_block__naive_weights(B, L, H, width)
+    kernel, grid, options = _configure_latent_block__naive_weights(
+        B, L, H, width, tuned=call.tuned("weights")
+    )
     call.start(
         kernel,
         grid,
@@ -1873,7 +2016,9 @@ def _latent_block__naive__launch(call, dims, x, wq, wk, wv, wo, y):
     )
     aligned = launch.aligned(p, v)
     width = max(t.element_size() for t in (p, v))
-    kernel, grid, options = _configure_latent_block__naive_values(B, L, H, D, width, aligned)
+    kernel, grid, options = _configure_latent_block__naive_values(
+        B, L, H, D, width, aligned, tuned=call.tuned("values")
+    )
     call.start(
         kernel,
         grid,
@@ -1900,7 +2045,9 @@ def _latent_block__naive__launch(call, dims, x, wq, wk, wv, wo, y):
     )
     aligned = launch.aligned(wo, o)
     width = max(t.element_size() for t in (wo, o))
-    kernel, grid, options = _configure_latent_block__naive_out(B, L, H, D, width, aligned)
+    kernel, grid, options = _configure_latent_block__naive_out(
+        B, L, H, D, width, aligned, tuned=call.tuned("out")
+    )
     call.start(
         kernel,
         grid,
@@ -1994,6 +2141,7 @@ _latent_block__operator = library.Operator(
     check=_latent_block__check,
     launch=_latent_block__launch,
     cost=lambda c: latent_block_cost(B=c.dims[0], L=c.dims[1], H=c.dims[2], D=c.dims[3]),
+    file=__file__,
 )
 
 
@@ -2002,6 +2150,7 @@ _latent_block__three_kernels__operator = library.Operator(
     check=_latent_block__three_kernels__check,
     launch=_latent_block__three_kernels__launch,
     cost=lambda c: latent_block_cost(B=c.dims[0], L=c.dims[1], H=c.dims[2], D=c.dims[3]),
+    file=__file__,
 )
 
 
@@ -2010,4 +2159,5 @@ _latent_block__naive__operator = library.Operator(
     check=_latent_block__naive__check,
     launch=_latent_block__naive__launch,
     cost=lambda c: latent_block_cost(B=c.dims[0], L=c.dims[1], H=c.dims[2], D=c.dims[3]),
+    file=__file__,
 )

@@ -13,6 +13,7 @@ from functools import lru_cache
 import sympy
 
 from opspec.analysis.lattice import moments, pieces
+from opspec.analysis.lattice.cases import alternatives
 from opspec.analysis.lattice.domain import Domain, Inexact, bounds_of, data_in
 from opspec.analysis.lattice.facts import Facts, positive_part
 from opspec.analysis.lattice.series import indicator, under_line
@@ -26,6 +27,9 @@ def count_points(domain: Domain, facts: Facts) -> sympy.Expr:
 
     Raises: Inexact where no closed form is known; never a guess.
     """
+    cases = alternatives(domain.constraints)
+    if cases is not None:
+        return sympy.Add(*(count_points(Domain(domain.indices, ()).where(c), facts) for c in cases))
     factors = [indicator(c, facts) for c in domain.constraints if not c.free_indices() and not data_in(c)]
     for names, constraints in components(domain):
         if any(data_in(c) for c in constraints):

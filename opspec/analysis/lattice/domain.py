@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from opspec.analysis.lattice.cases import any_of, settle
 from opspec.analysis.lattice.facts import Facts, split
 from opspec.ir.integers import ONE, ZERO, Datum, FloorDiv, Int, index
 from opspec.ir.values import Range
@@ -119,9 +120,22 @@ def project(domain: Domain, keep: frozenset[str], facts: Facts) -> Domain:
         others = [c for c in constraints if name not in c.free_indices()]
         plain = [c for c in touching if name not in _addressing(c)]
         plain += [w for c in touching if name in _addressing(c) and (w := facts.relaxed(c)) is not None]
-        constraints = others + _eliminate(name, plain, others, facts)
+        settled = settle(name, plain, _ends(name, plain, facts))
+        others += [c for c in settled if name not in c.free_indices()]
+        constraints = others + _eliminate(
+            name, [c for c in settled if name in c.free_indices()], others, facts
+        )
     kept = tuple(x for x in domain.indices if x in keep)
     return Domain(kept, tuple(simplify(constraints)))
+
+
+def _ends(name: str, touching: list[Int], facts: Facts) -> tuple[Int, Int] | None:
+    """The least and the greatest value of an index; None if one of several bounds may be the nearest."""
+    plain = [c for c in touching if (k := c.affine([name])) is not None and name in k[0]]
+    lowers, uppers = bounds_of(name, plain, facts)
+    if len(lowers) != 1 or len(uppers) != 1 or lowers[0][0] != ONE or uppers[0][0] != ONE:
+        return None
+    return -lowers[0][1], uppers[0][1]
 
 
 def _addressing(c: Int) -> frozenset[str]:
@@ -143,7 +157,7 @@ def _eliminate(name: str, touching: list[Int], others: list[Int], facts: Facts) 
             c = b * r + a * s
             if _on_data_alone(c) or (not c.free_indices() and facts.proves(c, least=1)):
                 continue
-            if facts.proves(c, [*others, *found]):
+            if any(facts.proves(x, [*others, *found]) for x in (c, *any_of(c))):
                 continue
             if ONE not in {a, b} and not _dense(a, b, r, s, facts):
                 raise Inexact(f"index `{name}` is bounded by multiples of itself on both sides")

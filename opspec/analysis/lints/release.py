@@ -17,14 +17,18 @@ _TILE = 16
 def gaps(module: Module, folder: Path) -> Iterator[Diagnostic]:
     """A warning for each gap of each evidence block."""
     for evidence in module.evidence:
-        stages = _changed(module, evidence)
-        running = [s for s in stages if s.op]
-        for op in dict.fromkeys(s.op for s in running):
-            yield from _shapes(module, evidence, op)
-        yield from _bytes(evidence, [s.op for s in running])
-        for stage in running:
-            yield from _steady(stage, folder)
-        yield from _sides(module, evidence, running)
+        yield from gaps_of(module, evidence, folder)
+
+
+def gaps_of(module: Module, evidence: Evidence, folder: Path) -> Iterator[Diagnostic]:
+    """A warning for each gap of one evidence block."""
+    running = [s for s in _changed(module, evidence) if s.op]
+    for op in dict.fromkeys(s.op for s in running):
+        yield from _shapes(module, evidence, op)
+    yield from _bytes(evidence, [s.op for s in running])
+    for stage in running:
+        yield from _steady(stage, folder)
+    yield from _sides(module, evidence, running)
 
 
 def _changed(module: Module, evidence: Evidence) -> list[Stage]:

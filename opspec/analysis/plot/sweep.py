@@ -26,6 +26,8 @@ from opspec.analysis.query.quantity import Quantity, shared_unit
 from opspec.analysis.query.question import Question, settable
 from opspec.diagnostics import Failure
 
+Along = Callable[[int], sympy.Expr]
+
 SAMPLES = 160
 _LARGEST = 2**53
 _WIDE = 20
@@ -63,6 +65,7 @@ def sweep(question: Question, text: str, over: tuple[str, int, int], where: str 
     asked = question.asked
     sides = asked.operands if isinstance(asked, Operation) and asked.op in _COMPARISONS else (asked,)
     quantities = [line.quantity(x) for x in sides]
+    forms = [line.along(x, q) for x, q in zip(sides, quantities, strict=True)]
     unit = quantities[0].unit
     if len(quantities) == 2:
         unit = shared_unit(quantities[0], quantities[1], "compare", asked.span)
@@ -70,7 +73,7 @@ def sweep(question: Question, text: str, over: tuple[str, int, int], where: str 
     if len(xs) < 2:
         raise refuse(NO_ANSWER, f"no shape with `{dim}` in {low}..{high} satisfies the op's `require`", None)
     names = [part.span.text for part in sides] if len(sides) == 2 else [text]
-    curves = [Curve(name=n, points=tuple(line.points(q, xs))) for n, q in zip(names, quantities, strict=True)]
+    curves = [Curve(name=n, points=tuple(_points(f, xs))) for n, f in zip(names, forms, strict=True)]
     if any(len(c.points) < 2 for c in curves):
         raise refuse(NO_ANSWER, "the value is defined at fewer than two extents of the range", asked.span)
     machine = _machine(asked, context)
@@ -80,11 +83,12 @@ def sweep(question: Question, text: str, over: tuple[str, int, int], where: str 
         here = replace(context, machine=machine)
         levels = list(_levels(here, str(unit)))
         marks += _flips(line, here, xs)
-    others = [(f"meets {n}", q.value) for n, q in zip(names[1:], quantities[1:], strict=True)]
-    levels = [v for v in levels if all(float(form) != v.value for _, form in others if form.is_number)]
-    others += [(f"reaches the {v.name}", sympy.Float(v.value)) for v in levels]
+    constant = [float(q.value) for q in quantities[1:] if q.value.is_number]
+    levels = [v for v in levels if v.value not in constant]
+    others = [(f"meets {n}", f) for n, f in zip(names[1:], forms[1:], strict=True)]
+    others += [(f"reaches the {v.name}", _fixed(v.value)) for v in levels]
     for name, other in others:
-        marks += _crossings(line, quantities[0].value - other, xs, f"{names[0]} {name}")
+        marks += _crossings(line, forms[0], other, xs, f"{names[0]} {name}")
     notes = tuple(dict.fromkeys(n for q in quantities for n in q.notes))
     values = [y for c in curves for _, y in c.points]
     ends = [*values, *(v.value for v in levels)]
@@ -158,16 +162,11 @@ class _Line:
             raise refuse(NO_ANSWER, message, asked.span, "give a workload with `--at`, or dims with `--set`")
         return replace(q, value=form)
 
-    def value(self, form: sympy.Expr, x: int) -> sympy.Expr:
-        """The form at an extent."""
-        return form.xreplace({symbol(self.dim): sympy.Integer(x)})
-
-    def points(self, q: Quantity, xs: list[int]) -> Iterator[tuple[int, float]]:
-        """The points at which the value is finite."""
-        for x in xs:
-            found = self.value(q.value, x)
-            if found.is_finite and found.is_real:
-                yield x, float(found)
+    def along(self, asked: Asked, q: Quantity) -> Along:
+        """The value at an extent. Where lengths are data their sums change along with the shape."""
+        if self.at.context.moments is None:
+            return lambda x: q.value.xreplace({symbol(self.dim): sympy.Integer(x)})
+        return lambda x: self.at.with_set({self.dim: x}, asked.span).value(asked).value
 
     def allows(self, x: int) -> bool:
         """Whether the op takes a shape with this extent."""
@@ -252,13 +251,25 @@ def _flips(line: _Line, context: Context, xs: list[int]) -> Iterator[Mark]:
         return
 
 
-def _crossings(line: _Line, difference: sympy.Expr, xs: list[int], text: str) -> Iterator[Mark]:
-    """The first extents at which a difference has changed its sign."""
+def _points(form: Along, xs: list[int]) -> Iterator[tuple[int, float]]:
+    """The points at which the value is finite."""
+    for x in xs:
+        found = form(x)
+        if found.is_finite and found.is_real:
+            yield x, float(found)
+
+
+def _fixed(value: float) -> Along:
+    return lambda _: sympy.Float(value)
+
+
+def _crossings(line: _Line, one: Along, other: Along, xs: list[int], text: str) -> Iterator[Mark]:
+    """The first extents at which the difference of two has changed its sign."""
 
     def positive(x: int) -> bool:
-        return bool(line.value(difference, x) >= 0)
+        return bool(one(x) >= other(x))
 
-    known = [x for x in xs if line.value(difference, x).is_finite]
+    known = [x for x in xs if one(x).is_finite and other(x).is_finite]
     signs = [positive(x) for x in known]
     for k in range(len(known) - 1):
         if signs[k] != signs[k + 1]:

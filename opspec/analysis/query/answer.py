@@ -37,7 +37,7 @@ class Moved:
 class Answer:
     """``symbolic``: Python source of the closed form, or a word; ``value``: a number where all is known.
 
-    ``word`` is set where the answer is no number: a resource, ``true``, ``false``, ``never``, ``always``, a dim.
+    ``word`` is set where the answer is no number: a resource, ``true``, ``false``, ``never``, a dim.
     ``moves``: the answer of ``sensitivity`` by dim.
     """
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -22,7 +22,8 @@ from opspec.source import Source, Span
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """Everything that a name may refer to. ``traffic``: bytes by block from a schedule, if there is one.
-    ``find``: a machine by name; a spec may state some of its own."""
+    ``find``: a machine by name; a spec may state some of its own. ``moments``: sums over lengths that are data, as
+    they follow from the numbers of a shape; None where there are no such lengths."""
 
     op: Op
     costs: OpCost
@@ -30,6 +31,7 @@ class Context:
     machine: Machine | None = None
     traffic: Mapping[str, sympy.Expr] = field(default_factory=dict)
     find: Callable[[str], Machine] = load
+    moments: Callable[[Mapping[str, int | Fraction]], dict[str, int | Fraction]] | None = None
 
     def dims(self) -> dict[str, sympy.Expr]:
         """Dims and derived dims as expressions of dims."""
@@ -63,8 +65,8 @@ _HOLDS: dict[str, Callable[[int, int], bool]] = {
 }  # fmt: skip
 
 
-def broken_requirement(op: Op, env: Mapping[str, int | Fraction]) -> Require | None:
-    """The first ``require`` that a shape does not satisfy; one about dims that are open is no matter."""
+def broken_requirements(op: Op, env: Mapping[str, int | Fraction]) -> Iterator[Require]:
+    """Every ``require`` that a shape does not satisfy; one about dims that are open is no matter."""
     whole = {k: int(v) for k, v in env.items() if v == int(v)}
     for r in op.requires:
         if r.left.dims() | r.right.dims() <= set(whole):
@@ -73,8 +75,12 @@ def broken_requirement(op: Op, env: Mapping[str, int | Fraction]) -> Require | N
             except ZeroDivisionError:
                 fine = False
             if not fine:
-                return r
-    return None
+                yield r
+
+
+def broken_requirement(op: Op, env: Mapping[str, int | Fraction]) -> Require | None:
+    """The first of them."""
+    return next(broken_requirements(op, env), None)
 
 
 def with_settings(
@@ -99,6 +105,12 @@ def with_settings(
                 message = f"`{name}` = {value} needs {', '.join(unbound(number)) or 'whole extents'}"
                 raise refuse(NO_ANSWER, message, place)
             found[old.name] = int(number)
+    if given and context.moments is not None:
+        found = {
+            **found,
+            **context.moments(found),
+            **{k: v for k, v in given.items() if k not in context.dims()},
+        }
     broken = broken_requirement(context.op, found) if given else None
     if broken is not None:
         dims = sorted(broken.left.dims() | broken.right.dims())
@@ -124,7 +136,7 @@ def unknown(name: str, known: list[str], span: Span | None, what: str = "name") 
         UNKNOWN_NAME,
         f"there is no {what} `{name}`",
         span,
-        f"{hint}known: {', '.join(f'`{k}`' for k in known)}",
+        f"{hint}known: {', '.join(f'`{k}`' for k in known)}" if known else f"there is no {what} at all",
     )
 
 

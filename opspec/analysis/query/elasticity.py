@@ -17,6 +17,21 @@ _ROUNDED = "a rounded division counts as the quotient: between two steps the val
 _CORNER = "two branches of a maximum are equal here: beyond it the other one moves the value"
 
 
+HERE = "of the branch that holds at this shape"
+
+
+def branch_of(
+    form: sympy.Expr, x: sympy.Symbol, env: Mapping[str, int | Fraction]
+) -> tuple[sympy.Expr, tuple[str, ...]]:
+    """The form without maxima and rounded divisions in x, as it is near a shape, and what to know about that.
+
+    Raises: Unsolved where the branch depends on dims that are open.
+    """
+    notes: dict[str, None] = {}
+    smooth = _branch(form, x, env, notes)
+    return smooth, tuple(notes)
+
+
 def elasticity_of(
     form: sympy.Expr, x: sympy.Symbol, env: Mapping[str, int | Fraction]
 ) -> tuple[sympy.Expr, tuple[str, ...]]:
@@ -26,8 +41,7 @@ def elasticity_of(
     """
     if not form.has(x):
         return sympy.Integer(0), ()
-    notes: dict[str, None] = {}
-    smooth = _branch(form, x, env, notes)
+    smooth, notes = branch_of(form, x, env)
     if smooth == 0:
         raise Unsolved("the value is 0, and a percentage of that means nothing")
     slope = sympy.diff(smooth, x)
@@ -35,7 +49,7 @@ def elasticity_of(
     point = evaluate(ratio, env)
     if point.has(sympy.nan, sympy.zoo):
         raise Unsolved("the value is 0 here, and a percentage of that means nothing")
-    return tidy(ratio), tuple(notes)
+    return tidy(ratio), notes
 
 
 def _branch(

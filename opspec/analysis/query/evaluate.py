@@ -12,13 +12,21 @@ import sympy
 from opspec.analysis.codes import BAD_QUERY, BAD_UNITS, NO_ANSWER
 from opspec.analysis.forms import evaluate, tidy, unbound
 from opspec.analysis.lattice.symbols import symbol
-from opspec.analysis.query.context import Context, needs_machine, refuse, unknown, with_settings
+from opspec.analysis.query.context import (
+    Context,
+    broken_requirements,
+    needs_machine,
+    refuse,
+    unknown,
+    with_settings,
+)
 from opspec.analysis.query.functions import call
 from opspec.analysis.query.names import peaks_used, resources, value_of
 from opspec.analysis.query.parse import Asked, At, Call, Close, Name, Number, On, Operation
 from opspec.analysis.query.quantity import NONE, PLAIN, Quantity, shared_unit, unit_of, word
 from opspec.analysis.roofline import block_times, bound_of
 from opspec.diagnostics import Failure
+from opspec.ir.program import Require
 from opspec.source import Span
 
 _HIGHEST_POWER = 64
@@ -203,7 +211,11 @@ class Evaluator:
             if number.word or not number.value.is_Integer or number.value < 0:
                 raise refuse(BAD_QUERY, f"`{name}` needs an integer that is not negative", asked.span)
             env[name] = int(number.value)
-        q = self.with_set(env, asked.span).form(asked.x)
+        inner = self.with_set(env, asked.span)
+        q = inner.form(asked.x)
+        if self.context.moments is not None:
+            sums = {k: v for k, v in inner.env.items() if k not in self.context.dims()}
+            q = replace(q, value=evaluate(q.value, sums))
         for name, n in env.items():
             q = replace(q, value=_set(q.value, name, n, self.context))
         return q
@@ -224,6 +236,22 @@ class Evaluator:
         if found is None:
             raise unknown(name, list(self.context.dims()), span, "dim")
         return symbol(name), *found
+
+    def broken_at(self, name: str, value: int, *, others: int = 1) -> Require | None:
+        """A requirement on a dim that a value of it breaks; dims that are open count as ``others``."""
+        found = self.context.pinned(name)
+        if found is None:
+            return None
+        known = {**dict.fromkeys(self.context.costs.symbols, others), **self.env}
+        number = evaluate(found[1], {**known, name: value})
+        if not number.is_Integer:
+            return None
+        old = found[0].name
+        known[old] = int(number)
+        return next(
+            (r for r in broken_requirements(self.context.op, known) if old in r.left.dims() | r.right.dims()),
+            None,
+        )
 
     def lever(self, name: str, span: Span) -> tuple[sympy.Symbol, sympy.Symbol, sympy.Expr]:
         """The variable that a sensitivity moves by percents."""

@@ -11,16 +11,19 @@ import sympy
 from opspec.analysis.codes import BAD_QUERY, NO_ANSWER
 from opspec.analysis.lattice.symbols import largest, smallest, symbol
 from opspec.analysis.query.context import refuse, unknown
-from opspec.analysis.query.elasticity import elasticity_of
+from opspec.analysis.query.elasticity import HERE, branch_of, elasticity_of
 from opspec.analysis.query.parse import Asked, Call, Name, Operation, Tends
 from opspec.analysis.query.quantity import NONE, PLAIN, Move, Quantity, shared_unit, word
-from opspec.analysis.query.solving import Unsolved, derivative_of, limit_of, solve_for
+from opspec.analysis.query.solving import Singular, Solution, Unsolved, derivative_of, limit_of, solve_for
 from opspec.source import Span
 
 if TYPE_CHECKING:
     from opspec.analysis.query.evaluate import Evaluator
 
 Argument = Asked | Tends
+_FAR, _NEAR = 2**40, 2**20
+_BOUNDS = ("lt", "le", "gt", "ge")
+_STEPS = 4096
 
 
 def call(at: Evaluator, asked: Call) -> Quantity:
@@ -38,6 +41,8 @@ def call(at: Evaluator, asked: Call) -> Quantity:
         raise refuse(BAD_QUERY, f"`{asked.function}` takes {many}", asked.span)
     try:
         return function(at, asked.arguments[0], asked.arguments[-1], asked.span)
+    except Singular as reason:
+        raise refuse(NO_ANSWER, str(reason), asked.span, "ask for a form that depends on it") from None
     except Unsolved as reason:
         raise refuse(NO_ANSWER, f"no exact answer is known: {reason}", asked.span) from None
     except (NotImplementedError, ArithmeticError, ValueError, sympy.PolynomialError):
@@ -78,7 +83,14 @@ def _limit(at: Evaluator, x: Argument, tends: Argument, span: Span) -> Quantity:
     q, to = _number(at, x, what, span), at.value(tends.to)
     variable, old, new = at.variable(tends.name, span)
     form = at.others_filled(q.value.xreplace({old: new}), tends.name)
-    return replace(q, value=limit_of(form, variable, to.value))
+    value = limit_of(form, variable, to.value)
+    broken = at.broken_at(tends.name, _FAR) if to.value is sympy.oo else None
+    far = at.broken_at(tends.name, _FAR, others=_NEAR) if broken is not None else None
+    if broken is not None and broken == far and broken.op in _BOUNDS:
+        message = f"the op takes no {tends.name} that large: `require {broken.text}`"
+        raise refuse(NO_ANSWER, message, span, "take the limit in a dim that is free to grow")
+    notes = (*q.notes, f"as far as `require {broken.text}` allows it") if broken is not None else q.notes
+    return replace(q, value=value, notes=notes)
 
 
 def _diff(at: Evaluator, x: Argument, by: Argument, span: Span) -> Quantity:
@@ -87,7 +99,12 @@ def _diff(at: Evaluator, x: Argument, by: Argument, span: Span) -> Quantity:
         raise refuse(BAD_QUERY, f"write {what}", span)
     q = _number(at, x, what, span)
     variable, old, new = at.variable(by.text, span)
-    return replace(q, value=derivative_of(q.value.xreplace({old: new}), variable))
+    form = q.value.xreplace({old: new})
+    try:
+        return replace(q, value=derivative_of(form, variable))
+    except Unsolved:
+        smooth, notes = branch_of(form, variable, at.full_env())
+        return replace(q, value=derivative_of(smooth, variable), notes=(*q.notes, *notes, HERE))
 
 
 def _solve(at: Evaluator, equation: Argument, by: Argument, span: Span) -> Quantity:
@@ -97,12 +114,43 @@ def _solve(at: Evaluator, equation: Argument, by: Argument, span: Span) -> Quant
     if left.word or right.word:
         raise refuse(BAD_QUERY, "`solve` takes numbers on both sides", span)
     shared_unit(left, right, "compare", span)
+    if left.value.has(sympy.oo) or right.value.has(sympy.oo):
+        raise refuse(
+            BAD_QUERY, "no side of an equation is infinite", span, f"ask for `limit(…, {by.text} -> oo)`"
+        )
     variable, old, new = at.variable(by.text, span)
     sides = [at.others_filled(q.value.xreplace({old: new}), by.text) for q in (left, right)]
     found = solve_for(sides[0], sides[1], variable, integer=True)
     if found.word:
-        return word(found.word, *found.notes)
-    return Quantity(found.value, NONE, notes=found.notes)
+        absent = f"never: neither side depends on {by.text}"
+        depends = left.value.has(old) or right.value.has(old)
+        notes = (f"never, because {by.text} cancels" if n == absent and depends else n for n in found.notes)
+        return word(found.word, *notes)
+    return _admissible(at, by.text, found, span)
+
+
+def _admissible(at: Evaluator, name: str, found: Solution, asked: Span) -> Quantity:
+    """The crossing with the first integer behind it that the op takes; never, where a requirement forbids all."""
+    if not found.value.is_number:
+        return Quantity(found.value, NONE, notes=found.notes)
+    first = max(1, int(sympy.ceiling(found.value)))
+    broken = at.broken_at(name, first)
+    if broken is None or not (broken.left.dims() | broken.right.dims()) <= {
+        *at.full_env(),
+        name,
+        at.variable(name, asked)[1].name,
+    }:
+        return Quantity(found.value, NONE, notes=found.notes)
+    rest = tuple(t for t in found.notes if not t.startswith("first integer"))
+    for n in range(first, first + _STEPS):
+        if at.broken_at(name, n) is None:
+            return Quantity(found.value, NONE, notes=(*rest, f"first admissible integer: {name} = {n}"))
+    if broken.op not in _BOUNDS:
+        return Quantity(
+            found.value, NONE, notes=(*rest, f"no integer near it satisfies `require {broken.text}`")
+        )
+    shown = f"{float(found.value):.6g}"
+    return word("never", f"never: it would need {name} = {shown}, and `require {broken.text}` forbids that")
 
 
 def _elasticity(at: Evaluator, x: Argument, by: Argument, span: Span) -> Quantity:

@@ -164,7 +164,10 @@ def _with_machine(name: Name, context: Context) -> Quantity:
         case "peak" | "ridge":
             found = machine.peak(dtype) if dtype else None
             if name.text == "ridge" and dtype is None:
-                raise refuse(NO_ANSWER, "the op has no contraction, so it has no matrix ridge", name.span)
+                help = "ask for `bound`, `attainable` or `peak / bandwidth`, which every op has"
+                raise refuse(
+                    NO_ANSWER, "the op has no contraction, so it has no matrix ridge", name.span, help
+                )
             peak = exact(found[1] if found else machine.vector)
             notes = peaks_used(context, machine, name.span)
             if name.text == "peak":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -87,6 +87,7 @@ def prepare(
         machine=machine_of(module, machine) if isinstance(machine, str) else machine,
         traffic=traffic or {},
         find=lambda name: machine_of(module, name),
+        moments=_moments(chosen, costs, frozenset(settings)) if chosen and chosen.lengths else None,
     )
     _check_settings(settings, context)
     return Question(asked=asked, context=context, cases=_cases(chosen, costs), settings=settings, notes=notes)
@@ -134,6 +135,21 @@ def _dtypes(
         if k not in {p.name for p in op.dtype_params} or stated[k] not in DTYPES:
             raise unknown(k, [p.name for p in op.dtype_params], written("dtype", k), "dtype parameter")
     return stated, tuple(notes)
+
+
+def _moments(
+    workload: Workload, costs: OpCost, fixed: frozenset[str]
+) -> Callable[[Mapping[str, Number]], dict[str, Number]]:
+    """Sums over the lengths of a workload at other dims; those that are set by hand stay as they are."""
+
+    def at(shape: Mapping[str, Number]) -> dict[str, Number]:
+        dims = tuple((d, int(shape[d])) for d in costs.symbols if d in shape)
+        if len(dims) < len(costs.symbols):
+            return {}
+        found = shape_numbers(workload, dims, costs)
+        return {k: v for k, v in found.items() if k not in costs.symbols and k not in fixed}
+
+    return at
 
 
 def _cases(workload: Workload | None, costs: OpCost) -> Cases:

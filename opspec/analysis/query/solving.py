@@ -19,7 +19,7 @@ _LAST_INTEGER = 2**40
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """``value``, or ``word`` ("never", "always") with the reason in ``notes``."""
+    """``value``, or ``word`` ("never") with the reason in ``notes``."""
 
     value: sympy.Expr
     word: str = ""
@@ -28,6 +28,10 @@ class Solution:
 
 class Unsolved(Exception):
     """No exact answer is known; the message says what is in the way."""
+
+
+class Singular(Exception):
+    """The equation has no single solution; the message says why."""
 
 
 def limit_of(form: sympy.Expr, x: sympy.Symbol, to: sympy.Expr) -> sympy.Expr:
@@ -165,20 +169,20 @@ def solve_for(left: sympy.Expr, right: sympy.Expr, x: sympy.Symbol, integer: boo
 
     ``integer``: x is an extent, so the first admissible integer is noted.
 
-    Raises: Unsolved where no exact answer is known.
+    Raises: Unsolved where no exact answer is known, Singular where every value is one.
     """
     difference = sympy.together(left - right)
     if _stepped(difference, x):
         return _through_extreme(left - right, x, integer) or _scan(left, right, x)
     numerator = sympy.expand(sympy.fraction(sympy.cancel(difference))[0])
     if numerator == 0:
-        return Solution(numerator, "always", ("the two sides are equal for every value",))
+        raise Singular(f"the two sides are equal for every {x.name}: the equation does not determine it")
     if not numerator.has(x):
-        reason = (
-            f"never, because {x.name} cancels"
-            if left.has(x) or right.has(x)
-            else f"never: neither side depends on {x.name}"
-        )
+        reason = f"never: neither side depends on {x.name}"
+        if sympy.fraction(sympy.cancel(difference))[1].has(x):
+            reason = f"never: the sides only come near each other as {x.name} grows"
+        elif left.has(x) or right.has(x):
+            reason = f"never, because {x.name} cancels"
         held = _holds(left, right)
         return Solution(numerator, "never", (reason, *([held] if held else [])))
     poly = sympy.Poly(numerator, x)

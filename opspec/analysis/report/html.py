@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from opspec.analysis.machine import Machine
 from opspec.analysis.report.figure import numbered, roofline, waterfall
+from opspec.analysis.report.marks import LETTERS, MARKS, of_ledger, of_term, rates
 from opspec.analysis.report.model import (
     EvidencePage,
     Measurement,
@@ -35,14 +36,6 @@ NO_PLOTS = register(
         fix='Install it: `pip install "opspec[report]"`.',
     )
 )
-MARKS = {
-    "D": "derived from the spec",
-    "A": "asserted in a spec or a machine file",
-    "M": "measured",
-    "C": "calibrated on the card",
-}
-_RATES = (("bytes_per_s", "B"), ("flops_per_s", "FLOP"))
-LETTERS: dict[Provenance, str] = {"derived": "D", "asserted": "A", "measured": "M", "calibrated": "C"}
 
 
 def plotly_script() -> str:
@@ -147,6 +140,7 @@ def _pipeline(p: PipelinePage, k: int) -> dict[str, Any]:
             {
                 "name": s.name,
                 "runs": s.runs,
+                "counted": "D" if "." in s.runs else "A",
                 "time": number(s.seconds, "s"),
                 "mark": LETTERS[s.provenance],
                 "share": f"{s.share:.2%}",
@@ -181,6 +175,7 @@ def _op(op: OpPage, k: int) -> dict[str, Any]:
         "doc": op.doc,
         "notes": op.notes,
         "formulas": op.formulas,
+        "reuse": op.reuse,
         "spots": [_spot(s) for s in op.spots],
     }
 
@@ -188,10 +183,6 @@ def _op(op: OpPage, k: int) -> dict[str, Any]:
 def _spot(spot: Spot) -> dict[str, Any]:
     values = [(r.ai_tensor if spot.dtype else r.ai) for r in spot.readings if r.size]
     longest = max(spot.own.terms.values(), default=0.0) or 1.0
-    asserted = {
-        "launch": spot.machine.sources.get("launch.plain", ""),
-        "sfu": spot.machine.sources.get("clock.boost", ""),
-    }
     return {
         "workload": spot.workload,
         "machine": spot.machine.name,
@@ -219,7 +210,7 @@ def _spot(spot: Spot) -> dict[str, Any]:
             {
                 "name": k,
                 "time": number(v, "s"),
-                "mark": "A" if asserted.get(k, "").startswith("asserted") else "D",
+                "mark": of_term(spot.machine, k),
                 "width": round(100 * v / longest, 1),
             }
             for k, v in spot.own.terms.items()
@@ -228,11 +219,6 @@ def _spot(spot: Spot) -> dict[str, Any]:
         "advice": [{"text": a.text, "saves": number(a.saves, "s"), "bound": a.bound} for a in spot.advice],
         "measured": [_measured(m, spot) for m in spot.measured],
     }
-
-
-def rates(m: Measurement) -> list[str]:
-    """What the time comes to in bytes and operations per second."""
-    return [f"{number(m.rates[k], unit)}/s" for k, unit in _RATES if m.rates.get(k)]
 
 
 def _measured(m: Measurement, spot: Spot) -> dict[str, Any]:
@@ -258,7 +244,7 @@ def _measured(m: Measurement, spot: Spot) -> dict[str, Any]:
                 "time": number(seconds, "s"),
                 "share": f"{seconds / m.time:.1%}",
                 "width": round(max(0.0, min(100.0, 100 * seconds / m.time)), 1),
-                "mark": "D" if name == "floor at datasheet peaks" else "M" if name == "unexplained" else "C",
+                "mark": of_ledger(name),
             }
             for name, seconds in (m.ledger if m.time else ())
             if m.time

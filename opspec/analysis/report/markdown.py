@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from opspec.analysis.report.html import LETTERS, rates
+from opspec.analysis.report.marks import LETTERS, of_ledger, of_term, rates
 from opspec.analysis.report.model import (
     EvidencePage,
     Measurement,
@@ -109,6 +109,8 @@ def _page(page: OpPage) -> Iterable[str]:
             ("quantity", "closed form (D)", "unit"),
             ((code(f.quantity), code(f.text), f.unit) for f in page.formulas),
         )
+    for question, sentences in page.reuse:
+        yield from (f"**{question}** (D)", "", *(f"- {words(s)}" for s in sentences), "")
     for spot in page.spots:
         yield from _spot(spot)
 
@@ -130,7 +132,9 @@ def _spot(spot: Spot) -> Iterable[str]:
             for r in spot.readings
         ),
     )
-    terms = ", ".join(f"{k} {number(v, 's')}" for k, v in spot.own.terms.items() if v)
+    terms = ", ".join(
+        f"{k} {number(v, 's')} ({of_term(spot.machine, k)})" for k, v in spot.own.terms.items() if v
+    )
     yield from (f"Each resource alone: {terms}.", "")
     for flip in spot.flips:
         yield f"- the bound flips with the grouping {words(flip)}"
@@ -165,7 +169,7 @@ def _measured(m: Measurement, spot: Spot) -> Iterable[str]:
     if m.ledger:
         yield from _table(
             ("where the time went", "time", "share"),
-            ((words(n), number(s, "s"), f"{s / m.time:.1%}") for n, s in m.ledger),
+            ((words(n), f"{number(s, 's')} ({of_ledger(n)})", f"{s / m.time:.1%}") for n, s in m.ledger),
         )
     for warning in m.warnings:
         yield f"- ⚠️ {words(warning)}"

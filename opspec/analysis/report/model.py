@@ -98,7 +98,7 @@ class Spot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpPage:
-    """Everything about one op."""
+    """Everything about one op. ``reuse``: questions that make it reusable, with their answers."""
 
     name: str
     spec: str
@@ -106,6 +106,7 @@ class OpPage:
     formulas: tuple[Formula, ...]
     spots: tuple[Spot, ...]
     notes: tuple[str, ...] = ()
+    reuse: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from opspec.analysis.query.answer import python_form
 from opspec.analysis.review.forms import dominant, growth, same
 from opspec.analysis.review.model import Flip, FormChange, NumberChange
 from opspec.analysis.review.numbers import At
+from opspec.analysis.review.points import Number
 from opspec.ir.program import Op, Workload
 
 _UNITS = {"ai": "FLOP/B", "ai.tensor": "FLOP/B", "bytes": "B", "bytes.read": "B", "bytes.write": "B"}
@@ -31,7 +32,7 @@ def forms_of(costs: OpCost) -> dict[tuple[str, str], sympy.Expr]:
 
 
 def changed_forms(
-    old: OpCost, new: OpCost, renamed: Mapping[str, str], around: Mapping[str, int]
+    old: OpCost, new: OpCost, renamed: Mapping[str, str], around: Mapping[str, Number]
 ) -> tuple[FormChange, ...]:
     """The forms that differ by value, with largest terms and exponents as they are ``around`` a shape."""
     changed: list[FormChange] = []
@@ -65,18 +66,19 @@ def changed_forms(
     return tuple(changed)
 
 
-def _dominant(form: sympy.Expr, quantity: str, around: Mapping[str, int]) -> str:
+def _dominant(form: sympy.Expr, quantity: str, around: Mapping[str, Number]) -> str:
     found = dominant(form, around) if around and not quantity.startswith("ai") else None
     return f"{python_form(found[0], unit_of(quantity))} ({found[1]:.0%})" if found else ""
 
 
-def around_of(op: Op, *workloads: Sequence[Workload]) -> dict[str, int]:
-    """The first shape that is known, with the sizes of free dtype parameters as that workload has them."""
+def around_of(op: Op, *workloads: Sequence[Workload]) -> dict[str, Number]:
+    """The first shape that is known, lengths included, with the sizes of free dtype parameters as that workload has them."""
     for w in (w for ws in workloads for w in ws):
         types = workload_dtypes(
             op, replace(w, dtypes=tuple(d for d in w.dtypes if d[0] in parameters_of(op)))
         )
-        return {**{f"sizeof({k})": max(1, v.bits // 8) for k, v in types.items()}, **dict(w.cases[0][1])}
+        sizes = {f"sizeof({k})": max(1, v.bits // 8) for k, v in types.items()}
+        return {**sizes, **dict(w.cases[0][1]), **w.moments(w.cases[0][1])}
     return {}
 
 

@@ -13,7 +13,7 @@ import sympy
 
 from opspec.analysis.forms import evaluate, unbound
 from opspec.analysis.lattice.symbols import abstract, symbol
-from opspec.analysis.review.points import coefficients, value
+from opspec.analysis.review.points import Number, coefficients, value
 
 _POINTS = (
     (2, 3, 5, 7, 11, 13, 17, 19),
@@ -41,7 +41,7 @@ def same(a: sympy.Expr, b: sympy.Expr) -> bool:
     return True
 
 
-def growth(form: sympy.Expr, dim: str, around: Mapping[str, int]) -> int | None:
+def growth(form: sympy.Expr, dim: str, around: Mapping[str, Number]) -> int | None:
     """The exponent of a dim as it grows and all others stay: 2 for ``a*T**2 + b*T``. None if it is no power."""
     names = unbound(form)
     if dim not in names:
@@ -54,7 +54,7 @@ def growth(form: sympy.Expr, dim: str, around: Mapping[str, int]) -> int | None:
     return round(found) if abs(found - round(found)) < 1e-6 else None
 
 
-def dominant(form: sympy.Expr, env: Mapping[str, int]) -> tuple[sympy.Expr, float] | None:
+def dominant(form: sympy.Expr, env: Mapping[str, Number]) -> tuple[sympy.Expr, float] | None:
     """The largest term of a count at a shape, and its share of the whole; None where it is no sum."""
     flat, back = abstract(form)
     if flat.count_ops() > _EXPANDED:

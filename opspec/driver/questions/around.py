@@ -35,6 +35,8 @@ def lines(asked: Asked, number: int) -> Iterator[str]:
     if number + 1 < len(kernels):
         yield from _joined(asked, number)
     yield from _warnings(asked, kernels[number])
+    if number == 0:
+        yield from _groupings(asked)
 
 
 def _joined(asked: Asked, number: int) -> Iterator[str]:
@@ -81,3 +83,14 @@ def _warnings(asked: Asked, kernel: Kernel) -> Iterator[str]:
                     f"warning: {c.name} goes through memory, {spelled(c.size)} at {workload.name}, {c.times:.3g} times "
                     "the largest tensor of the op; keep it in the kernel that uses it"
                 )
+
+
+def _groupings(asked: Asked) -> Iterator[str]:
+    """What other groupings of the op would move through memory though it is larger than every tensor."""
+    for boundary in asked.op.boundaries:
+        if boundary.name in ("", asked.boundary.name):
+            continue
+        for workload in asked.workloads[:1]:
+            found = [f"{c.name} ({spelled(c.size)})" for c in large_crossings(asked.op, boundary, workload)]
+            if found:
+                yield f"grouped as {boundary.name}, {', '.join(found)} would go through memory at {workload.name}"

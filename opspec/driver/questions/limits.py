@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from opspec.driver.questions.ask import Asked
 from opspec.emit.launcher import KernelLaunch
+from opspec.ir.program import Op, Workload
 from opspec.schedule.graph import Fold
+from opspec.schedule.plan import Plan
 
 
 def lines(asked: Asked, launch: KernelLaunch) -> Iterator[str]:
     """Shape, types, topology, requests."""
-    op, plan = asked.op, launch.plan
+    yield from limits_of(asked.op, launch.plan, asked.workloads)
+
+
+def limits_of(op: Op, plan: Plan, workloads: Sequence[Workload]) -> Iterator[str]:
+    """The same without a launch."""
     needs = [" ".join(r.span.text.split()) for r in op.requires if r.span is not None]
     held = [
         a
@@ -32,11 +38,11 @@ def lines(asked: Asked, launch: KernelLaunch) -> Iterator[str]:
         ]
     )
     yield "topology: one device; no program waits for another, and nothing is exchanged"
-    spread = [f"{w.name} ({len(w.cases)} shapes)" for w in asked.workloads if len(w.cases) > 1]
-    moments = [w.name for w in asked.workloads if w.lengths]
+    spread = [f"{w.name} ({len(w.cases)} shapes)" for w in workloads if len(w.cases) > 1]
+    moments = [w.name for w in workloads if w.lengths]
     if spread or moments:
         yield f"requests: distributions {', '.join([*spread, *moments])}"
-    elif asked.workloads:
-        yield f"requests: only single shapes are stated ({', '.join(w.name for w in asked.workloads[:4])}), no distribution"
+    elif workloads:
+        yield f"requests: only single shapes are stated ({', '.join(w.name for w in workloads[:4])}), no distribution"
     else:
         yield "requests: no workload is stated"

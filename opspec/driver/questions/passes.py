@@ -10,7 +10,7 @@ from opspec.driver.traffic import fetches
 from opspec.emit.launcher import KernelLaunch
 from opspec.ir.dtypes import choices
 from opspec.ir.integers import Int
-from opspec.schedule.graph import Fold, Load, Store
+from opspec.schedule.graph import Fold, Load, Prefix, Store
 from opspec.schedule.plan import Variant
 
 _VECTOR = 128  # bits that a thread moves at once
@@ -35,7 +35,7 @@ def _reads(variant: Variant) -> Iterator[str]:
     for tensor in loaded:
         many.setdefault(1 + again[tensor], []).append(tensor)
     for times, tensors in sorted(many.items(), reverse=True):
-        yield f"{', '.join(tensors)}: {'one pass' if times == 1 else f'{times} passes'}"
+        yield f"{', '.join(tensors)} in {'one pass' if times == 1 else f'{times} passes'}"
 
 
 def _paths(launch: KernelLaunch, variant: Variant) -> Iterator[str]:
@@ -54,8 +54,18 @@ def _paths(launch: KernelLaunch, variant: Variant) -> Iterator[str]:
             else:
                 how = f"over {axis} at once, across the threads of the program"
             seen.setdefault(how, []).append(str(fold.monoid))
+    for node in launch.plan.graph.nodes:
+        if isinstance(node, Prefix):
+            how = f"along {node.along} {_carried(node.along, variant)}"
+            seen.setdefault(how, []).append(f"running {node.monoid}")
     for how, monoids in seen.items():
         yield f"{', '.join(dict.fromkeys(monoids))} {how}"
+
+
+def _carried(axis: str, variant: Variant) -> str:
+    if axis in variant.roles.stream:
+        return "chunk by chunk, what came before is carried"
+    return "at once, across the threads of the program"
 
 
 def _chunked(axis: str, variant: Variant) -> str:

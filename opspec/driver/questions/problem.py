@@ -12,38 +12,48 @@ from opspec.emit.launcher import KernelLaunch
 from opspec.ir.integers import Datum, FloorDiv, Int
 from opspec.ir.program import Workload
 from opspec.ir.values import Read, Value, walk
-from opspec.schedule.graph import Load
-from opspec.schedule.plan import Variant
+from opspec.schedule.graph import Fold, Load, Prefix
+from opspec.schedule.plan import Plan, Variant
 
 _REGULAR = 0.9
+_ROWS = "each element meets the others of its own row at most"
+_ALONE = "each element stands alone"
 _LAUNCHES = 0.5
 
 
 def lines(asked: Asked, launch: KernelLaunch) -> Iterator[str]:
     """Products, sizes at each workload, the resource that binds, and the share of a pipeline."""
     products = contractions(launch.plan)
-    for c in products:
-        yield from _product(launch, c)
-        yield from _common(launch, c, products)
-    if not products:
-        yield "no product of two operands: each element meets the others of its own row at most"
+    yield from products_of(launch.plan)
     for workload in asked.workloads:
         yield from _at(asked, launch, products, workload)
     yield from _hot(asked)
 
 
-def _product(launch: KernelLaunch, c: Contraction) -> Iterator[str]:
+def products_of(plan: Plan) -> Iterator[str]:
+    """Each product of two operands, and what an operand is shared by or found through."""
+    products = contractions(plan)
+    for c in products:
+        yield from _product(plan, c)
+        yield from _common(plan, c, products)
+    if not products:
+        folds = any(isinstance(n, Fold | Prefix) for n in plan.graph.nodes)
+        yield f"no product of two operands: {_ROWS if folds else _ALONE}"
+
+
+def _product(plan: Plan, c: Contraction) -> Iterator[str]:
     over = _by(c.over)
     each = f", for each {', '.join(c.batch)}" if c.batch else ""
     unit = "on the matrix unit" if c.unit else "not on the matrix unit"
     if c.one_sided:
-        wide = _by(c.rows or c.columns)
-        yield f"{c.statement} is a product of vectors with {wide} by {over}{each}: each element of that operand is used once; {unit}"
+        wide = c.operands[0 if c.rows else 1]
+        once = all(_bare(load) for load in _loads_of(plan, wide))
+        used = ": each element of that operand is used once" if once else ""
+        yield f"{c.statement} is a product of vectors with {_by(c.rows or c.columns)} by {over}{each}{used}; {unit}"
     else:
         yield f"{c.statement} is a product of {_by(c.rows)} with {_by(c.columns)} by {over}{each}; {unit}"
-    for load in _loads(launch, c):
-        atoms = [a for i in load.at for monomial, _ in i.terms for a, _ in monomial]
-        shared = [a for a in atoms if isinstance(a, FloorDiv) and a.num.free_indices()]
+    for load in _loads(plan, c):
+        shared = [a for i in load.at for a in _quotients(i)]
         tables = sorted({a.tensor for i in load.at for a in i.atoms() if isinstance(a, Datum)})
         if tables:
             yield f"{load.tensor} is found through {', '.join(tables)}: which rows are read is data"
@@ -53,11 +63,21 @@ def _product(launch: KernelLaunch, c: Contraction) -> Iterator[str]:
             yield f"{load.tensor} is shared: {quotient} is the same for several {names}"
 
 
-def _common(launch: KernelLaunch, c: Contraction, products: list[Contraction]) -> Iterator[str]:
+def _bare(load: Load) -> bool:
+    """Whether no two points read the same element: no window and no quotient in a coordinate."""
+    return not any(len(i.free_indices()) > 1 or _quotients(i) for i in load.at)
+
+
+def _quotients(i: Int) -> list[FloorDiv]:
+    atoms = [a for monomial, _ in i.terms for a, _ in monomial]
+    return [a for a in atoms if isinstance(a, FloorDiv) and a.num.free_indices()]
+
+
+def _common(plan: Plan, c: Contraction, products: list[Contraction]) -> Iterator[str]:
     """An operand that is one for all, though another product of the kernel has its own for each."""
     for axes, operand in ((c.rows, c.operands[1]), (c.columns, c.operands[0])):
         common = [x for x in axes if any(x in d.batch for d in products if d is not c)]
-        tensors = dict.fromkeys(n.tensor for n in _loads_of(launch, operand))
+        tensors = dict.fromkeys(n.tensor for n in _loads_of(plan, operand))
         if common and tensors:
             yield f"{', '.join(tensors)} is one for all {', '.join(common)}: read once for them together"
 
@@ -66,12 +86,12 @@ def _by(axes: tuple[str, ...]) -> str:
     return " × ".join(axes)
 
 
-def _loads(launch: KernelLaunch, c: Contraction) -> list[Load]:
-    return [n for o in c.operands for n in _loads_of(launch, o)]
+def _loads(plan: Plan, c: Contraction) -> list[Load]:
+    return [n for o in c.operands for n in _loads_of(plan, o)]
 
 
-def _loads_of(launch: KernelLaunch, operand: Value) -> list[Load]:
-    nodes = launch.plan.graph.by_name
+def _loads_of(plan: Plan, operand: Value) -> list[Load]:
+    nodes = plan.graph.by_name
     names = [p.name for p in walk(operand) if isinstance(p, Read)]
     return [n for name in names if isinstance(n := nodes[name], Load)]
 

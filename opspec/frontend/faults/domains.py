@@ -219,9 +219,15 @@ def gathered(span: Span, name: str, tensor: str) -> Diagnostic:
     )
 
 
-def never(span: Span, name: str) -> Diagnostic:
-    """An output without a statement."""
-    return Diagnostic(code=NEVER, message=f"output `{name}` is never written", span=span)
+def never(span: Span, name: str, near: str = "", where: Span | None = None) -> Diagnostic:
+    """An output without a statement; ``near``: a value that nothing reads and whose name is much like it."""
+    return Diagnostic(
+        code=NEVER,
+        message=f"output `{name}` is never written",
+        span=span,
+        notes=(Note(f"`{near}` is written here, and nothing reads it", where),) if near else (),
+        help=f"did you mean `{name}`?" if near else "",
+    )
 
 
 def no_result(span: Span, name: str) -> Diagnostic:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from opspec.diagnostics import Code, Diagnostic, Note, register
+from opspec.frontend.faults.lookalikes import meant_by
 from opspec.source import Source, Span
 
 STRAY = register(
@@ -113,8 +114,9 @@ def stray(span: Span, text: str) -> Diagnostic:
             code=STRAY, message="a string is never closed", span=span, help='end it with `"` on the same line'
         )
     shown = text if text.isprintable() else f"U+{ord(text):04X}"
-    hint = "names are made of ASCII letters, digits and `_`" if text.isalpha() else ""
-    return Diagnostic(code=STRAY, message=f"unexpected character `{shown}`", span=span, help=hint)
+    return Diagnostic(
+        code=STRAY, message=f"unexpected character `{shown}`", span=span, help=meant_by(text[:1])
+    )
 
 
 def unexpected(span: Span, found: str, expected: str, help: str = "") -> Diagnostic:
@@ -163,6 +165,16 @@ def too_much(span: Span, limit: int) -> Diagnostic:
     )
 
 
+def too_hard(span: Span, op: str) -> Diagnostic:
+    """Proofs that take longer than any that are meant."""
+    return Diagnostic(
+        code=TOO_BIG,
+        message=f"the proofs about op `{op}` take too many steps",
+        span=span,
+        help="state fewer conditions or simpler index expressions; reads with `else` need no proof",
+    )
+
+
 def too_many(span: Span, indices: int, conditions: int) -> Diagnostic:
     """A statement beyond what proofs are tried on."""
     return Diagnostic(
@@ -171,6 +183,11 @@ def too_many(span: Span, indices: int, conditions: int) -> Diagnostic:
         span=span,
         help="name parts of it in statements of their own",
     )
+
+
+def more_than(span: Span, what: str, limit: int, help: str = "") -> Diagnostic:
+    """A list that is longer than anything that is meant."""
+    return Diagnostic(code=TOO_BIG, message=f"more than {limit:,} {what}", span=span, help=help)
 
 
 def too_big(source: Source, limit: str) -> Diagnostic:

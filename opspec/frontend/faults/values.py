@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from opspec.diagnostics import Code, Diagnostic, Note, register
-from opspec.frontend.faults.naming import short
+from opspec.frontend.faults.naming import nearest, short
 from opspec.source import Span
 
 MISMATCH = register(
@@ -83,7 +83,8 @@ def wrong_mode(span: Span, dtype: str, found: str, allowed: tuple[str, ...]) -> 
     if not allowed:
         help_ = f"write `{dtype}(…)`: its overflow is IEEE's"
     else:
-        help_ = "it has " + " and ".join(f"`.{m}`" for m in allowed)
+        near = nearest(found, allowed)
+        help_ = f"{near} " * bool(near) + "it has " + " and ".join(f"`.{m}`" for m in allowed)
     return Diagnostic(code=MODE, message=f"`{dtype}` has no cast mode `{found}`", span=span, help=help_)
 
 

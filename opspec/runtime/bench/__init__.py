@@ -54,6 +54,7 @@ from opspec.runtime.bench.command import main
 from opspec.runtime.bench.model import (
     Distribution,
     Driver,
+    Lengths,
     Peer,
     ScalarInput,
     TensorInput,
@@ -61,4 +62,14 @@ from opspec.runtime.bench.model import (
     Workload,
 )
 
-__all__ = ["Distribution", "Driver", "Peer", "ScalarInput", "TensorInput", "Tolerance", "Workload", "main"]
+__all__ = [
+    "Distribution",
+    "Driver",
+    "Lengths",
+    "Peer",
+    "ScalarInput",
+    "TensorInput",
+    "Tolerance",
+    "Workload",
+    "main",
+]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import signal
 import sys
 import threading
@@ -13,6 +14,7 @@ from typing import Any
 
 from opspec.runtime.bench.machines import find_machine, machine_names
 from opspec.runtime.bench.model import Case, Distribution, Driver, UsageError, cases
+from opspec.runtime.bench.named import named_peer
 from opspec.runtime.bench.result import new_document, new_record, settle, write
 from opspec.runtime.bench.roofline import Machine
 from opspec.runtime.bench.statistics import Policy
@@ -58,6 +60,13 @@ def build_parser(drivers: Sequence[Driver]) -> argparse.ArgumentParser:
         metavar="NAME",
         help="datasheet to stand beside: a name or a TOML file; by the card if left out",
     )
+    add(
+        "--peer",
+        action="append",
+        default=[],
+        metavar="MODULE:FUNCTION",
+        help="another implementation to measure beside, called like the op; a module or a .py file",
+    )
     add("--no-peers", action="store_true", help="measure the operator alone")
     add("--max-autotune", action="store_true", help="also compile the reference with max-autotune")
     add("--warm", action="store_true", help="afterwards, and labelled as such, with a warm L2")
@@ -82,7 +91,9 @@ def main(
         return 0
     status = 0
     try:
-        chosen = choose_drivers(drivers, options)
+        named = tuple(named_peer(text) for text in options.peer)
+        given = [dataclasses.replace(driver, peers=(*driver.peers, *named)) for driver in drivers]
+        chosen = choose_drivers(given, options)
         for driver, shapes in chosen:
             path = options.json if len(chosen) == 1 else beside(options.json, driver.op)
             session = Session(driver, options, path, open_bench or open_cuda)
@@ -162,8 +173,6 @@ class Session:
                 names = ", ".join(machine_names(self.driver.machines))
                 notes.append(f"no machine was named, so there is no floor; --machine knows {names}")
             return
-        import dataclasses
-
         from opspec.runtime.bench.measure import measure_case
 
         roofs = self.bench.measure_roofs(roof_dtypes(self.driver, chosen, quick=self.options.quick))
@@ -237,8 +246,6 @@ def open_cuda(
 
 def policy(options: argparse.Namespace) -> Policy:
     """When to stop, by the options."""
-    import dataclasses
-
     base = QUICK if options.quick else POLICY
     return base if options.budget is None else dataclasses.replace(base, budget=options.budget)
 

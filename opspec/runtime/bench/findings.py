@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from opspec.runtime.bench.environment import clocks_record
-from opspec.runtime.bench.roofline import calibrate, ledger, moved, rates, reject, stream_kind
+from opspec.runtime.bench.roofline import calibrate, foretold, ledger, moved, rates, reject, stream_kind
 from opspec.runtime.bench.statistics import compare, drift, summarise
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def against_roofs(
         "terms_s": terms,
         "bound": max(terms.items(), key=lambda item: item[1])[0] if terms else None,
         "share": max(terms.values()) / seconds if terms else None,
-        "predicted_s": sum(row["seconds"] for row in rows[:-1]),
+        "predicted_s": foretold(rows),
     }
     return found
 

@@ -12,7 +12,7 @@ from typing import Any, assert_never
 
 import torch
 
-from opspec.runtime.bench.model import Case, Driver, ScalarInput, TensorInput
+from opspec.runtime.bench.model import Case, Driver, ScalarInput, TensorInput, lengths_of
 
 TORCH_DTYPES = {
     "f64": torch.float64,
@@ -86,7 +86,11 @@ def draw(item: TensorInput, case: Case, generator: Any, device: str) -> Any:
         case "index":
             return torch.randint(0, limit(item, below), shape, dtype=target, **options)
         case "lengths":
-            return torch.randint(1, limit(item, below) + 1, shape, dtype=target, **options)
+            values = torch.tensor(lengths_of(item, case), dtype=target, device=device)
+            stated = case.lengths.get(item.name)
+            if stated is None or not stated.listed:
+                values = values[torch.randperm(values.numel(), **options)]
+            return values.reshape(shape)
         case "offsets":
             inner = torch.randint(
                 0, limit(item, below) + 1, (max(shape[-1] - 2, 0),), dtype=target, **options

@@ -5,6 +5,7 @@ Pure data; nothing here measures, and nothing imports torch.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -20,7 +21,8 @@ class TensorInput:
 
     ``dtype`` is a storage type (``bf16``, ``i64`` …) or a dtype parameter of the op (``X``). ``extents`` gives
     the shape from the dims. ``kind`` is the distribution: ``normal`` (times ``scale``), ``uniform`` in [0, 1),
-    ``positive`` (|normal| + 0.1), ``index`` in [0, below), ``lengths`` in [1, below], ``offsets`` (rising from
+    ``positive`` (|normal| + 0.1), ``index`` in [0, below), ``lengths`` (as the workload states, else in
+    [1, below]), ``offsets`` (rising from
     0 to below along the axis), ``distinct`` (no two equal, in [0, below)), ``codes`` (any bit pattern of a
     quantised type), ``bool``. ``i4`` is packed two to a byte along the last axis, low nibble first.
     """
@@ -43,11 +45,34 @@ class ScalarInput:
 
 
 @dataclass(frozen=True, slots=True)
+class Lengths:
+    """Lengths that a workload states: (share, length) of a distribution, or ``listed`` one by one."""
+
+    shares: tuple[tuple[float, int], ...] = ()
+    listed: tuple[int, ...] = ()
+
+    def values(self, count: int) -> tuple[int, ...]:
+        """``count`` lengths in the stated shares, as near as whole numbers come; listed ones as they stand."""
+        if self.listed:
+            return tuple(self.listed[k % len(self.listed)] for k in range(count))
+        total = sum(share for share, _ in self.shares)
+        exact = [count * share / total for share, _ in self.shares]
+        whole = [int(e) for e in exact]
+        order = sorted(range(len(exact)), key=lambda k: whole[k] - exact[k])
+        for k in order[: count - sum(whole)]:
+            whole[k] += 1
+        return tuple(
+            length for many, (_, length) in zip(whole, self.shares, strict=True) for _ in range(many)
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
-    """One shape."""
+    """One shape. ``lengths`` of the tensors that hold some, where the spec states them."""
 
     dims: Dims
     dtypes: Dtypes = field(default_factory=dict)
+    lengths: Mapping[str, Lengths] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +81,7 @@ class Distribution:
 
     shapes: tuple[tuple[float, Dims], ...]
     dtypes: Dtypes = field(default_factory=dict)
+    lengths: Mapping[str, Lengths] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +127,7 @@ class Driver:
     workloads: Mapping[str, Workload | Distribution]
     dtypes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     tolerance: Callable[[Dims, Dtypes], Tolerance] | None = None
+    moments: Callable[[Dims, Mapping[str, tuple[int, ...]]], Mapping[str, float]] | None = None
     contraction: str = ""
     peers: tuple[Peer, ...] = ()
     machines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -121,6 +148,7 @@ class Case:
     weight: float | None
     dims: dict[str, int]
     dtypes: dict[str, str]
+    lengths: Mapping[str, Lengths] = field(default_factory=dict)
 
     def dtype(self, name: str) -> str:
         """The storage type that ``name`` (a type or a dtype parameter) stands for."""
@@ -150,9 +178,32 @@ def cases(
             weight=weight,
             dims=merge("dim", dims, settings or {}),
             dtypes=choose(driver, {**found.dtypes, **(dtypes or {})}),
+            lengths=found.lengths,
         )
         for weight, dims in shapes
     )
+
+
+def lengths_of(item: TensorInput, case: Case) -> tuple[int, ...]:
+    """The lengths that an input of that kind holds, before they are shuffled: those that the workload states,
+    else from 1 to the bound in even steps."""
+    count = math.prod(item.extents(case.dims))
+    stated = case.lengths.get(item.name)
+    if stated is not None:
+        return stated.values(count)
+    if item.below is None:
+        raise ValueError(f"input `{item.name}` of kind {item.kind} needs `below`")
+    top = item.below(case.dims)
+    return tuple(1 + (top - 1) * k // max(count - 1, 1) if count > 1 else top for k in range(count))
+
+
+def cost_of(driver: Driver, case: Case) -> dict[str, float]:
+    """The closed form at one shape, with the sums over lengths that its inputs will hold."""
+    sums: Mapping[str, float] = {}
+    if driver.moments is not None:
+        held = [i for i in driver.inputs if isinstance(i, TensorInput) and i.kind == "lengths"]
+        sums = driver.moments(case.dims, {item.name: lengths_of(item, case) for item in held})
+    return dict(driver.cost({**case.dims, **sums}, case.dtypes))  # type: ignore[dict-item,unused-ignore]
 
 
 def merge(what: str, base: Dims, settings: Dims) -> dict[str, int]:

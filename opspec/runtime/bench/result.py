@@ -13,7 +13,7 @@ from typing import Any
 
 from opspec.runtime.bench.environment import record_software
 from opspec.runtime.bench.findings import distribution
-from opspec.runtime.bench.model import Case, Distribution, Driver
+from opspec.runtime.bench.model import Case, Distribution, Driver, cost_of
 from opspec.runtime.bench.roofline import Machine, roofline
 
 SCHEMA = "opspec.bench/1"
@@ -38,7 +38,7 @@ def new_document(driver: Driver, machine: Machine | None, machine_source: str) -
 
 def new_record(driver: Driver, case: Case, machine: Machine | None, seed: int) -> dict[str, Any]:
     """One shape: its closed form and its roofline; nothing measured yet."""
-    cost = dict(driver.cost(case.dims, case.dtypes))
+    cost = cost_of(driver, case)
     line = None if machine is None else roofline(cost, machine, case.dtype(driver.contraction))
     return {
         "workload": case.workload,

@@ -7,9 +7,11 @@ work give the limit under which nothing real lies.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+CONTENTION = "unit contention, at most"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +117,8 @@ def ledger(
 
     ``stream`` is the time of a plain stream of the same kind and size, sampled beside the operator: what it
     takes beyond its large-size rate is launching and ramping up, which any one kernel of this size pays.
+    Units that don't work at the same time as the one that binds cost at most their own time: of what is left,
+    that much may be contention, and no more.
     """
     rows: list[dict[str, Any]] = []
 
@@ -140,8 +144,17 @@ def ledger(
     extra = cost.get("traffic", 0.0) - moved(cost)
     if extra > 0 and memory > 0:
         add("extra traffic", memory * extra / moved(cost))
+    left = measured - sum(row["seconds"] for row in rows)
+    others = sum(calibrated.values()) - max(calibrated.values(), default=0.0)
+    if others > 0 and left > 0:
+        add(CONTENTION, min(others, left))
     add("unexplained", measured - sum(row["seconds"] for row in rows))
     return rows
+
+
+def foretold(rows: Sequence[Mapping[str, Any]]) -> float:
+    """The prediction in a ledger: what it says without knowing the measured time."""
+    return sum(float(row["seconds"]) for row in rows if row["name"] not in (CONTENTION, "unexplained"))
 
 
 def rates(cost: Mapping[str, float], seconds: float) -> dict[str, float]:

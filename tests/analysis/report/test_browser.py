@@ -19,6 +19,8 @@ ROOT = Path(__file__).parents[3]
 CHROMIUM = next((p for p in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if p), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
 PROBE = """<script>
+let faults = 0;
+addEventListener("error", () => { faults += 1; });
 addEventListener("load", () => setTimeout(() => {
   const plot = document.getElementById("roofline-0"), say = (k, v) => document.body.setAttribute("data-" + k, v);
   const at = plot.data.findIndex((t) => t.meta === "point");
@@ -30,6 +32,11 @@ addEventListener("load", () => setTimeout(() => {
   say("width", document.documentElement.clientWidth);
   say("back", getComputedStyle(document.body).backgroundColor);
   say("ink", plot.querySelector(".xtick text").style.fill);
+  say("faults", faults);
+  say("bars", document.querySelectorAll("#waterfall-0-0 .bars .point").length);
+  say("labels", [...plot.querySelectorAll(".textpoint text")].map((t) => t.textContent).join(" "));
+  say("gate", document.getElementById("evidence-0").textContent);
+  say("marks", document.querySelectorAll("td sup").length);
   say("fraction", document.querySelector("mfrac").getBoundingClientRect().height);
 }, 300));
 </script>"""
@@ -45,7 +52,7 @@ def page(tmp_path_factory) -> Path:
     spec = "specs/reduce/softmax.op"
     write(folder, document(spec, spec_hash(load(ROOT / spec))))
     done = subprocess.run(
-        [sys.executable, "-m", "opspec", "report", str(folder / "result.json"), "specs/gemm", "--out", str(folder)],
+        [sys.executable, "-m", "opspec", "report", str(folder / "result.json"), "specs/gemm/batched_matmul.op", "specs/world_model", "--out", str(folder)],
         cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -73,8 +80,17 @@ def test_it_draws_and_answers_the_pointer(page):
     assert re.search(r"\w+ · \w+.* derived.* by the model, bound by \w+", found["hover"])
     assert int(found["points"]) >= 6
     assert int(found["lines"]) >= 7
+    assert found["faults"] == "0"
     assert float(found["fraction"]) > 20
     assert found["back"] == "rgb(255, 255, 255)"
+
+
+def test_waterfalls_evidence_and_numbers_are_there(page):
+    found = browse(page)
+    assert int(found["bars"]) == 5
+    assert found["gate"] == "token_compression: the gate is closed"
+    assert int(found["marks"]) > 60
+    assert found["labels"].split()[0].startswith("1")
 
 
 def test_it_follows_the_dark(page):

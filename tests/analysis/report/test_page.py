@@ -170,6 +170,28 @@ def test_every_number_of_the_tables_has_a_mark():
     assert all(c == "–" or '<sup><abbr title="' in c for c in cells)
 
 
+def test_no_paragraph_or_cell_holds_a_number_without_a_mark(tmp_path, monkeypatch):
+    from opspec.driver.report import make_report
+    from opspec.emit.package import spec_hash
+    from opspec.frontend import load
+
+    monkeypatch.chdir(Path(__file__).parents[3])
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    from documents import document, write
+
+    spec = "specs/reduce/softmax.op"
+    result = write(tmp_path, document(spec, spec_hash(load(spec))))
+    page = make_report([str(result), "specs/attention/decode.op", "specs/world_model"], [])
+    text = to_html(page, "").partition("<script")[0]
+    amount = re.compile(r"\d[\d.,]* ?(?:ms|µs|ns|s|B|kB|MB|GB|TB|TB/s|TFLOP/s|FLOP/B|×|%)(?![\w/])")
+    checked = 0
+    for element in re.findall(r"<(?:td|p)\b[^>]*>(.*?)</(?:td|p)>", text, re.DOTALL):
+        if amount.search(re.sub(r"<code>.*?</code>|<[^>]+>", " ", element)):
+            assert '<sup><abbr title="' in element, element
+            checked += 1
+    assert checked > 150
+
+
 def test_names_are_only_names():
     evil = "<img src=x onerror=alert(1)>"
     hidden = '"""' + evil + ' </script> {{ 7 * 7 }} %{x}"""\n' + DECODE

@@ -218,3 +218,23 @@ workload long for decode { B = 8, Hq = 32, Hkv = 4, T = 8192, D = 128 }
     (op,) = compare(text, text.replace("k: bf16", "k: f8e4m3").replace("v: bf16", "v: f8e4m3")).ops
     found = {c.dim: (c.before, c.after) for c in op.crossings}
     assert found == {"G": ("compute-bound from 212", "compute-bound from 106")}
+
+
+RAGGED = """op attend[B, T, D](q: bf16[B, D], k: bf16[B, T, D], len: i32[B]) -> m: f32[B] {
+  assume len[b] <= T
+  kernel scores {
+    s[b, t] = sum[d](q[b, d] * k[b, t, d])  for t < len[b]
+    m[b] = sum[t](s[b, t])
+  }
+}
+workload listed for attend { B = 4, T = 8192, D = 128, len ~ [512, 80, 8192, 2048] }
+"""
+
+
+def test_lengths_that_a_workload_states_give_numbers_and_terms_and_no_crossing():
+    (op,) = compare(RAGGED, RAGGED.replace("k: bf16", "k: f32")).ops
+    numbers = {n.quantity: (n.before, n.after) for n in op.numbers if not n.machine}
+    total = 512 + 80 + 8192 + 2048
+    assert numbers["bytes"] == (2 * 128 * total + 1056, 4 * 128 * total + 1056)
+    assert forms(op)["bytes", ""].dominant_after.startswith("4 * D * sum_len (")
+    assert op.crossings == ()

@@ -466,3 +466,32 @@ def test_importing_the_library_brings_in_neither_torch_nor_triton():
     root = Path(__file__).resolve().parents[3]
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_peer_named_on_the_command_line_stands_beside(tmp_path, monkeypatch):
+    folder = tmp_path / "code"
+    folder.mkdir()
+    (folder / "vendor_kernels.py").write_text("__version__ = '2.1'\ndef fast(x, eps): return x * 2 + eps\n")
+    (folder / "vendor_wrong.py").write_text(
+        "class K:\n    @staticmethod\n    def wrong(x, eps): return x * 3\n"
+    )
+    monkeypatch.chdir(folder)
+    where = tmp_path / "out"
+    where.mkdir()
+    wrong = f"{folder / 'vendor_wrong.py'}:K.wrong"
+    device = FakeDevice({"ours": OURS, "stream": STREAM, "": [60e-6]})
+    status, _, found = measure(where, device, "--peer", "vendor_kernels:fast", "--peer", wrong)
+    rows = {row["name"]: row for row in found["candidates"]}
+    assert status == 0
+    assert rows["vendor_kernels:fast"]["version"] == "vendor_kernels 2.1"
+    assert rows["vendor_kernels:fast"]["status"] == "ok"
+    assert rows[wrong]["status"] == "wrong"
+
+
+@pytest.mark.parametrize(
+    "name, said",
+    [("nothing", "MODULE:FUNCTION"), ("os:no_such", "no function"), ("no.such.module:f", "ModuleNotFound")],
+)
+def test_a_peer_that_cannot_be_had_is_bad_usage(name, said, capsys):
+    assert bench.main(driver(), argv=["--peer", name], open_bench=nothing) == 2
+    assert said in capsys.readouterr().err

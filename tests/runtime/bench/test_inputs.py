@@ -90,3 +90,45 @@ def test_as_many_sets_as_fit():
     assert count_sets(100, 1000) == 2
     assert count_sets(10000, 1000) == 1
     assert count_sets(0, 0) == 3
+
+
+def lengths_case(**lengths):
+    from dataclasses import replace
+
+    return replace(CASE, dims={"B": 10, "T": 100}, lengths=lengths)
+
+
+LENGTH = bench.TensorInput("len", "i32", lambda d: (d["B"],), kind="lengths", below=lambda d: d["T"])
+
+
+def test_lengths_are_as_the_workload_states_them():
+    case = lengths_case(len=bench.Lengths(((0.3, 5), (0.5, 20), (0.2, 80))))
+    drawn = draw(LENGTH, case, torch.Generator().manual_seed(0), "cpu").tolist()
+    assert sorted(drawn) == [5] * 3 + [20] * 5 + [80] * 2
+    assert drawn != sorted(drawn)
+    listed = lengths_case(len=bench.Lengths(listed=(9, 1, 4)))
+    assert draw(LENGTH, listed, torch.Generator().manual_seed(0), "cpu").tolist()[:4] == [9, 1, 4, 9]
+
+
+def test_shares_that_do_not_divide_give_whole_numbers():
+    assert bench.Lengths(((1.0, 1), (1.0, 2), (1.0, 3))).values(4) == (1, 1, 2, 3)
+    assert bench.Lengths(((0.999, 7), (0.001, 9))).values(3) == (7, 7, 7)
+    assert bench.Lengths(((1.0, 7),)).values(0) == ()
+
+
+def test_the_closed_form_counts_the_lengths_that_are_drawn():
+    from opspec.runtime.bench.model import cost_of
+
+    made = driver(
+        inputs=(LENGTH,),
+        cost=lambda d, t: {"flops": 2 * d["sum_len"], "bytes.read": d["pages"]},
+        moments=lambda d, lengths: {
+            "sum_len": sum(lengths["len"]),
+            "pages": sum(-(-n // 16) for n in lengths["len"]),
+        },
+    )
+    for case in (lengths_case(), lengths_case(len=bench.Lengths(((0.3, 5), (0.7, 20))))):
+        drawn = draw(LENGTH, case, torch.Generator().manual_seed(0), "cpu")
+        cost = cost_of(made, case)
+        assert cost["flops"] == 2 * int(drawn.sum())
+        assert cost["bytes.read"] == int(((drawn + 15) // 16).sum())

@@ -1,0 +1,39 @@
+"""What a driver says of lengths."""
+
+from __future__ import annotations
+
+import pytest
+
+from opspec.driver.targets import limits
+from opspec.emit.package import build_package
+from opspec.frontend import load
+
+POOL = """op pool[B, T, P, D](x: f32[B, T, D], len: i32[B]) -> y: f32[B, D] {
+  require P >= 1
+  assume len[b] <= T
+  kernel k { y[b, d] = sum[t | t < len[b]](x[b, t, d]) }
+}
+workload w for pool { B = 4, T = 64, P = 16, D = 8  LENGTHS }
+"""
+
+
+def driver(tmp_path, lengths):
+    path = tmp_path / "spec.op"
+    path.write_text(POOL.replace("  LENGTHS", lengths), encoding="utf-8")
+    return build_package(load(path), "spec.op", limits()).files["bench.py"]
+
+
+@pytest.mark.parametrize(
+    "stated, written",
+    [
+        (", len ~ {8: 0.25, 32: 0.75}", "bench.Lengths(((0.25, 8), (0.75, 32)))"),
+        (", len ~ [8, 16, 32, 64]", "bench.Lengths(listed=(8, 16, 32, 64))"),
+        ("", "8}, {}),"),
+    ],
+    ids=["shares", "listed", "unstated"],
+)
+def test_a_driver_states_the_lengths_of_its_workload(tmp_path, stated, written):
+    text = driver(tmp_path, stated)
+    assert written in text
+    assert 'moments=lambda d, lengths: {"sum_len": sum(lengths["len"])}' in text
+    assert 'sum_len=d["sum_len"]' in text

@@ -1,0 +1,82 @@
+"""What is worth trying; and tuning with a clock made of a script, see ``tuning_cases``."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from checking import interpreter
+
+from opspec.cli import main
+from opspec.driver.targets import limits
+from opspec.emit.package import build_package
+from opspec.emit.tuning import candidates
+from opspec.frontend import load
+from opspec.schedule.resources import Limits
+
+ROOT = Path(__file__).parents[2]
+NAMES = re.findall(
+    r"^@case\ndef (\w+)",
+    (Path(__file__).parent / "tuning_cases.py").read_text(encoding="utf-8"),
+    re.MULTILINE,
+)
+MATMUL = {"BLOCK_M": 128, "BLOCK_N": 256, "BLOCK_K": 64, "GROUP": 8, "num_warps": 8, "num_stages": 3}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_tuning(name: str):
+    answer = interpreter().ask({"exact": name, "module": "tuning_cases"})
+    assert answer == {"right": True}, answer.get("broken")
+
+
+def launch(spec: str):
+    module = load(ROOT / "specs" / spec)
+    package = build_package(module, spec, limits())
+    return package.launches[module.ops[0].name, ""][0]
+
+
+def test_what_a_target_cannot_hold_is_never_tried():
+    one = launch("gemm/matmul.op")
+    extents = {"m": 8192, "n": 8192, "k": 8192}
+    variant = one.texts[0].name
+    large = candidates(one, variant, MATMUL, extents, 16, limits())
+    small = candidates(one, variant, MATMUL, extents, 16, Limits(shared_memory=101376))
+
+    def bytes_of(c):
+        o = {**MATMUL, **c.changes}
+        return o["num_stages"] * (o["BLOCK_M"] + o["BLOCK_N"]) * o["BLOCK_K"] * 2
+
+    assert max(map(bytes_of, large[1:])) > 101376 >= max(map(bytes_of, small[1:]))
+    assert all(min({**MATMUL, **c.changes}[f"BLOCK_{x}"] for x in "MNK") >= 16 for c in large)
+
+
+def test_the_untuned_choice_comes_first_and_the_rest_by_rank():
+    one = launch("reduce/softmax.op")
+    options = {"BLOCK_M": 1, "BLOCK_N": 4096, "num_warps": 8, "num_stages": 1}
+    found = candidates(one, one.texts[0].name, options, {"m": 8192, "n": 4096}, 16, limits())
+    assert found[0].changes == {}
+    assert found[0].words == "untuned"
+    ranks = [c.expected for c in found[1:]]
+    assert ranks == sorted(ranks)
+    assert len({tuple(sorted(c.changes.items())) for c in found}) == len(found) > 5
+
+
+def test_a_block_that_holds_a_whole_axis_stays():
+    one = launch("reduce/softmax.op")
+    options = {"BLOCK_M": 1, "BLOCK_N": 4096, "num_warps": 8, "num_stages": 1}
+    found = candidates(one, one.texts[0].name, options, {"m": 8192, "n": 4096}, 16, limits())
+    assert all("BLOCK_N" not in c.changes for c in found)
+
+
+def test_without_a_gpu_tuning_says_so(capsys, monkeypatch):
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert main(["tune", str(ROOT / "specs/reduce/softmax.op")]) == 2
+    assert "OP624" in capsys.readouterr().err
+
+
+def test_a_workload_that_is_none_is_refused(capsys):
+    assert main(["tune", str(ROOT / "specs/reduce/softmax.op"), "--at", "rows_4"]) == 2
+    assert "rows_4k" in capsys.readouterr().err
