@@ -452,6 +452,8 @@ class _Launcher:
             shape = tuple_text([host_int(e, self.names) for e in part.extents])
             inner.append(f'{part.name} = call.workspace({shape}, launch.DTYPES["f32"])')
         partial = split.partial
+        if text.edges:
+            inner.append("options = launch.without_edges(options)")
         if partial.described is not None:
             every = self._taken(k, text.described) if text.described is not None else []
             places = [
@@ -553,6 +555,9 @@ class _Launcher:
             options += [warps, stages, '"enable_fp_fusion": True']
             body.append(f"options = {{{', '.join(options)}}}")
             body.append(f'options = launch.over(options, tuned, "{text.name}")')
+            for edge, (extent, block) in text.edges.items():
+                whole = host_int(extent, self.names)
+                body.append(f'options["{edge}"] = int({wrapped(whole)} % options["{block}"] != 0)')
             grid = self._grid(k, text)
             if text.described is not None:
                 body += self._described(k, text, text.described, grid)
@@ -594,6 +599,11 @@ class _Launcher:
                     else extent
                 )
         return " * ".join(counts) or "1"
+
+
+def wrapped(text: str) -> str:
+    """An integer expression of Python as an operand."""
+    return text if text.isidentifier() or text.isdigit() else f"({text})"
 
 
 def quoted(text: str) -> str:

@@ -66,6 +66,7 @@ class KernelText:
     persistent: bool = False
     tiles: Mapping[str, Tile] = field(default_factory=dict)
     sizes: tuple[str, ...] = ()
+    edges: Mapping[str, tuple[Int, str]] = field(default_factory=dict)
     described: KernelText | None = None
     split: SplitText | None = None
 
@@ -148,6 +149,7 @@ class _Printer:
         self.level = 1
         self.sweep: tuple[str, int, int] | None = None
         self.implied: tuple[Value, ...] = ()
+        self.edges: dict[str, tuple[Int, str]] = {}
         self.edge = ""
         products = [s for s in _all(program.body) if isinstance(s, Multiply)]
         tiled = [a for a in program.axes if a.role == "grid" and a.blocked]
@@ -176,7 +178,9 @@ class _Printer:
         candidates += [stride(t, i) for t in self.program.tensors for i in range(len(t.extents))]
         words = _words(text)
         params = tuple(c for c in candidates if c in words)
-        constexprs = tuple(c for c in dict.fromkeys((*self.blocks.values(), "GROUP", "INDEX")) if c in words)
+        constexprs = tuple(
+            c for c in dict.fromkeys((*self.blocks.values(), *self.edges, "GROUP", "INDEX")) if c in words
+        )
         return KernelText(
             name=self.name,
             params=params,
@@ -188,6 +192,7 @@ class _Printer:
             persistent=self.persistent,
             tiles=self.tiles,
             sizes=tuple(self.names[n] for n in self.program.sizes),
+            edges=dict(self.edges),
         )
 
     def base(self, tensor: str) -> str:
@@ -613,7 +618,7 @@ class _Printer:
             text = f"{whole} // {block} * {block}"
             self.put("# tiles inside, then the masked one" + ("" if start == "0" else "s at the edge"))
             self.put(f"{last} = {text if start == '0' else f'{start} + {text}'}")
-            self.put(f"for {part} in tl.static_range(2):")
+            self.put(f"for {part} in tl.static_range({self.phases(s, inner)}):")
             self.level += 1
             return f"{last} if {self.edge} else {start}", f"{stop} if {self.edge} else {last}"
         assert isinstance(inner.start, Extent)
@@ -629,6 +634,17 @@ class _Printer:
         self.level += 1
         begin = f"{start} if {part} == 0 else ({first} if {part} == 1 else {last})"
         return begin, f"tl.minimum({first}, {stop}) if {part} == 0 else ({last} if {part} == 1 else {stop})"
+
+    def phases(self, s: Loop, inner: Inner) -> str:
+        """How often the body of a loop with an edge is written: once where the host knows that there is none."""
+        assert isinstance(inner.stop, Extent)
+        bounds = [v.value for v in (s.start, s.stop, inner.stop) if isinstance(v, Extent)]
+        known = all(not v.free_indices() and not v.tensors() for v in bounds)
+        if not known or inner.stop.value != bounds[1] or bounds[0] != Int.of(0):
+            return "2"
+        edge = self.blocks[s.axis].replace("BLOCK", "EDGE", 1)
+        self.edges[edge] = (inner.stop.value, self.blocks[s.axis])
+        return f"1 + {edge}"
 
     def segments(self, s: Loop, tensor: str, first: str, last: str) -> tuple[str, str]:
         """Look up which segments hold the places ``first`` to ``last``."""

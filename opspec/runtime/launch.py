@@ -178,6 +178,11 @@ def split(
     return triton.cdiv(extent, span), span
 
 
+def without_edges(options: dict[str, Any]) -> dict[str, Any]:
+    """Launch options for a part of a stream, whose end the host doesn't know to be one of whole tiles."""
+    return {name: value for name, value in options.items() if not name.startswith("EDGE_")}
+
+
 def describable(*tensors: torch.Tensor) -> bool:
     """Whether tiles of all tensors can be moved by tensor-memory descriptors.
 
@@ -294,6 +299,8 @@ def _holds(
 ) -> bool:
     block, chunk, warps, stages = choice
     registers = block * (accumulated + chunk) / (32 * warps)
+    if chunk * loaded > 256 * 32 * warps:
+        return False  # what a thread loads in a step
     return registers <= CHAIN_REGISTERS and width * (block * kept + stages * chunk * loaded) <= shared
 
 

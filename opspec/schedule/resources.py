@@ -152,7 +152,9 @@ def side_by_side(program: TileProgram) -> int:
     """How many block products accumulate in one loop."""
     loops = [s for s in statements(program.body) if isinstance(s, Loop)]
     counts = [sum(isinstance(s, Multiply) and s.accumulate for s in loop.body) for loop in loops]
-    return max([1, *counts])
+    # a product that is scaled before it is added has a place of its own beside the sum
+    scaled = any(isinstance(s, Multiply) and not s.accumulate for loop in loops for s in loop.body)
+    return max([2 if scaled and len(loops) == 1 else 1, *counts])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

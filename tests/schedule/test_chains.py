@@ -127,7 +127,7 @@ def test_a_stream_in_parts_stores_what_it_carries(plan):
     stored = [s.tensor for s in split.partial.body if isinstance(s, Write)]
     assert stored == ["m_part", "p_sum_part", "o_sum_part"]
     assert not any(isinstance(s, Loop | Multiply) for s in statements(split.merge.body))
-    assert [t.name for t in split.merge.tensors][0] == "o"
+    assert next(t.name for t in split.merge.tensors) == "o"
 
 
 def test_a_product_is_split_along_its_sum(plan):
