@@ -34,7 +34,7 @@ def _run(options: argparse.Namespace) -> int:
         raise _no_range("`--save` needs the range of a plot, `--plot T=1..65536`", options.save)
     traffic: dict[str, Any] = {}
     notes: tuple[str, ...] = ()
-    if re.search(r"\btraffic\b", options.expr):
+    if re.search(r"\btraffic\b|\btime\.l2\b", options.expr):
         traffic, notes = _traffic(op, options.boundary, types | _fixed(module, options.at))
     about: dict[str, Any] = {
         "workload": options.at,

@@ -19,6 +19,8 @@ from opspec.ir.integers import Datum, Int
 from opspec.ir.program import Lengths, Module, Op, Tensor
 from opspec.ir.values import Binary, Read, Reduce, integers, walk
 
+MOST = 32  # lengths of a distribution that a driver states
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
@@ -226,8 +228,24 @@ def _lengths(known: Lengths) -> str:
         for length, part in ((low, 1 - (value - low)), (low + 1, value - low)):
             if part:
                 shares[length] = shares.get(length, Fraction(0)) + weight * part
-    pairs = [f"({float(share)!r}, {length})" for length, share in sorted(shares.items())]
+    pairs = [f"({float(share)!r}, {length})" for share, length in _few(shares)]
     return f"bench.Lengths({tuple_text(pairs)})"
+
+
+def _few(shares: dict[int, Fraction]) -> list[tuple[Fraction, int]]:
+    """At most ``MOST`` shares: neighbours of a long record are joined, at their mean, into parts of like weight."""
+    if len(shares) <= MOST:
+        return [(share, length) for length, share in sorted(shares.items())]
+    total, gone = sum(shares.values(), Fraction(0)), Fraction(0)
+    parts: dict[int, list[tuple[Fraction, int]]] = {}
+    for length, share in sorted(shares.items()):
+        parts.setdefault(min(int(gone / total * MOST), MOST - 1), []).append((share, length))
+        gone += share
+    joined = []
+    for part in parts.values():
+        weight = sum((w for w, _ in part), Fraction(0))
+        joined.append((weight, round(sum((w * n for w, n in part), Fraction(0)) / weight)))
+    return joined
 
 
 def _tolerance(op: Op, dims: dict[str, str]) -> str:

@@ -405,6 +405,8 @@ class _Printer:
         grid = {a.name for a in self.program.axes if a.role == "grid"}
         if self.sweep is None or self.grouped or not grid or self.sweep[0] not in used or not grid <= used:
             return None
+        if any(_taps(i, self.sweep[0], grid) for i in at):
+            return None  # other programs and other steps read it too
         return "evict_first" if self.sweep[1] == self.sweep[2] else "evict_last"
 
     def located(
@@ -515,6 +517,13 @@ def identity_of(monoid: Monoid, dtype: DType) -> str:
             return 'float("inf")' if dtype is F32 else str(2 ** (dtype.bits - 1) - 1)
         case _:
             raise AssertionError(monoid)
+
+
+def _taps(at: Int, stream: str, grid: set[str]) -> bool:
+    """Whether a step of a stream is added to a place in parallel: ``t + r``."""
+    beside = at.free_indices() & grid
+    split = at.affine([stream, *beside]) if stream in at.free_indices() and beside else None
+    return split is not None and all(k.constant is not None for k in split[0].values())
 
 
 def _words(text: str) -> frozenset[str]:

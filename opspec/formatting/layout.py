@@ -34,10 +34,11 @@ def format_source(source: Source) -> str:
     Raises: Failure with every fault of the syntax, in which case there is no layout.
     """
     before = parsed(source)
-    text = lay_out(lexemes.read(source))
+    written = lexemes.read(source)
+    text = lay_out(written)
     again = Source(source.name, text)
     try:
-        same = _same(before, parsed(again)) and _comments(source) == _comments(again)
+        same = _same(before, parsed(again)) and _comments(written) == _comments(lexemes.read(again))
     except Failure:
         same = False
     if not same:
@@ -107,9 +108,8 @@ def _documented(nodes: list[Node]) -> tuple[Leaf | None, list[Node]]:
     return (head, nodes[1:]) if isinstance(head, Leaf) and head.kind == "DOC" else (None, nodes)
 
 
-def _comments(source: Source) -> Counter[str]:
+def _comments(text: lexemes.Text) -> Counter[str]:
     """The comments of a text, whatever their order."""
-    text = lexemes.read(source)
     found = list(text.end)
     for nodes in text.items:
         for leaf in lexemes.leaves_of(nodes):

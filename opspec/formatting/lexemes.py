@@ -143,13 +143,13 @@ def _leaves(source: Source, tokens: list[Token]) -> tuple[dict[int, Leaf], tuple
         trail, lead, blank, fresh = _gap(source, previous, start, at_start=pending is None)
         if pending is not None:
             result[pending.start] = _with_trail(pending, trail)
-        line = text.rfind("\n", 0, start) + 1
-        before = text[line:start]
+        column = source.position(start)[1] - 1
+        before = text[max(previous, start - column) : start]
         pending = Leaf(
             kind=token.type,
             text=str(token),
             start=start,
-            column=start - line,
+            column=column,
             spaces=len(before) - len(before.rstrip(" \t\f")),
             lead=lead,
             blank=blank,
@@ -192,7 +192,7 @@ def _gap(
         found = _COMMENT.search(line)
         if found is not None:
             at = offset + found.start()
-            column = at - (text.rfind("\n", 0, at) + 1)
+            column = source.position(at)[1] - 1
             spaces = found.start() - len(line[: found.start()].rstrip(" \t\f;"))
             comment = Comment(found[0].rstrip(), column, spaces, blank)
             if k == 0 and not at_start:

@@ -18,6 +18,7 @@ from opspec.source import Source, Span
 
 MAX_CHARACTERS = 400_000
 MAX_TOKENS = 50_000
+MAX_LINES = 100_000
 MAX_DEPTH = 60
 MAX_DIGITS = 40
 MAX_FAULTS = 50
@@ -117,11 +118,13 @@ def chunks(source: Source, tokens: Iterable[Token], report: list[Diagnostic]) ->
 
 def clean(source: Source, tokens: Iterator[Token], report: list[Diagnostic]) -> Iterator[Token]:
     """Drop characters that no token begins with, each run of them reported once, up to a limit."""
-    count, last = 0, -2
+    count, lines, last = 0, 0, -2
     for token in tokens:
-        count += 1
-        if count > MAX_TOKENS:
-            report.append(faults.too_big(source, f"{MAX_TOKENS:,} tokens"))
+        count += token.type != "NEWLINE"
+        lines += token.type == "NEWLINE"
+        if count > MAX_TOKENS or lines > MAX_LINES:
+            limit = f"{MAX_TOKENS:,} tokens" if count > MAX_TOKENS else f"{MAX_LINES:,} lines"
+            report.append(faults.too_big(source, limit))
             return
         if token.type == "UNKNOWN":
             start = token.start_pos or 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from lark import Token, Tree, UnexpectedToken
 from lark.exceptions import UnexpectedInput
 
@@ -133,8 +135,11 @@ _RESERVED = {"AND", "OR", "NOT", "FOR", "ELSE", "IN", "USING"}
 _OPERATORS = {"SIGN", "TIMES", "COMPARE"}
 
 
-def _keywords() -> set[str]:
-    return {t.name for t in parser().terminals if t.pattern.type == "str" and t.pattern.value.isalpha()}
+@lru_cache(maxsize=1)
+def _keywords() -> frozenset[str]:
+    return frozenset(
+        t.name for t in parser().terminals if t.pattern.type == "str" and t.pattern.value.isalpha()
+    )
 
 
 def _unexpected(

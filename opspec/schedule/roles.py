@@ -75,7 +75,9 @@ def assign_roles(graph: Graph, typical: Callable[[Int], int | None]) -> tuple[Ro
     products = find_products(graph, grid, tuple(a for a in inner if a not in segments))
     products = _compatible(graph, products)
     steps = frozenset(a for p in products.values() for a in p.steps | p.around) | segments
-    blocked = _blocked(graph, grid, inner, products) - steps
+    taps = set() if products else windows(graph, grid, inner)
+    steps |= taps
+    blocked = _blocked(graph, grid, tuple(a for a in inner if a not in taps), products) - steps
     products = {p.fold: p for p in products.values() if {p.rows, p.columns, p.k} <= blocked}
     size = {a: typical(graph.block.axis(a).extent) for a in inner}
     must = {p.k for p in products.values() if _streams_always(graph, p, size)} | steps
@@ -87,7 +89,7 @@ def assign_roles(graph: Graph, typical: Callable[[Int], int | None]) -> tuple[Ro
         if stream is None:
             continue
         tile = tuple(a for a in inner if a not in stream)
-        laned = _laned(graph, stream, products)
+        laned = None if taps else _laned(graph, stream, products)
         # beside lanes, rows and outer streams go one at a time
         own = blocked if laned is None else frozenset({*tile, laned})
         variants.append(
@@ -137,6 +139,21 @@ def grid_axes(graph: Graph, order: tuple[str, ...]) -> tuple[str, ...]:
     bound |= {n.along for n in prefixes(graph)}
     roots = [n for n in graph.nodes if isinstance(n, Fold | Prefix | Store)]
     return tuple(a for a in order if a not in bound and all(a in n.axes for n in roots))
+
+
+def windows(graph: Graph, grid: tuple[str, ...], inner: tuple[str, ...]) -> set[str]:
+    """Axes of taps, reduced and added to a place in parallel (``x[t + r]``): a program walks them one at a time.
+
+    Taps of neighbouring places are loaded from the same rows, which a tile of places then holds in its caches.
+    """
+    stored = {a for n in graph.nodes if isinstance(n, Store) for a in n.axes}
+    reduced = {a for n in graph.nodes if isinstance(n, Fold) and n.extreme is None for a in n.over}
+    found: set[str] = set()
+    for load in graph.nodes:
+        for i in load.at if isinstance(load, Load) else ():
+            beside = i.free_indices() & set(grid)
+            found |= i.free_indices() & set(inner) if beside else set()
+    return found & reduced - stored
 
 
 def find_products(graph: Graph, grid: tuple[str, ...], inner: tuple[str, ...]) -> dict[str, Product]:

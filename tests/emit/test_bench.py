@@ -37,3 +37,18 @@ def test_a_driver_states_the_lengths_of_its_workload(tmp_path, stated, written):
     assert written in text
     assert 'moments=lambda d, lengths: {"sum_len": sum(lengths["len"])}' in text
     assert 'sum_len=d["sum_len"]' in text
+
+
+def test_a_long_record_of_lengths_is_stated_in_few_parts():
+    from fractions import Fraction
+
+    from opspec.emit.bench import MOST, _few
+
+    shares = {n: Fraction(1 + n % 3) for n in range(1, 2000)}
+    few = _few(shares)
+    assert len(few) == MOST
+    assert sum(w for w, _ in few) == sum(shares.values())
+    true = sum(w * n for n, w in shares.items())
+    assert abs(sum(w * n for w, n in few) / true - 1) < 1e-3
+    assert [n for _, n in few] == sorted({n for _, n in few})
+    assert _few({5: Fraction(1), 3: Fraction(2)}) == [(2, 3), (1, 5)]

@@ -80,3 +80,29 @@ def test_without_a_gpu_tuning_says_so(capsys, monkeypatch):
 def test_a_workload_that_is_none_is_refused(capsys):
     assert main(["tune", str(ROOT / "specs/reduce/softmax.op"), "--at", "rows_4"]) == 2
     assert "rows_4k" in capsys.readouterr().err
+
+
+def test_a_benchmark_of_tuned_options_needs_their_file(capsys, tmp_path):
+    missing = str(tmp_path / "tuned.json")
+    assert main(["bench", str(ROOT / "specs/reduce/softmax.op"), "--tuned", missing]) == 2
+    assert missing in capsys.readouterr().err
+
+
+def test_a_benchmark_takes_tuned_options_and_peers_along(monkeypatch, tmp_path):
+    from opspec.cli import bench
+
+    ran = []
+
+    def wait(command):
+        folder = Path(command[1]).parent
+        ran.append((sorted(p.name for p in folder.iterdir()), (folder / "tuned.json").read_text(), command))
+        return 0
+
+    monkeypatch.setattr(bench, "_wait", wait)
+    (tmp_path / "tuned.json").write_text("{}")
+    spec = str(ROOT / "specs/reduce/softmax.op")
+    assert main(["bench", spec, "--tuned", str(tmp_path / "tuned.json"), "--peer", "a.b:c"]) == 0
+    ((files, text, command),) = ran
+    assert files == ["bench.py", "kernel.py", "tuned.json"]
+    assert text == "{}"
+    assert "--peer=a.b:c" in command

@@ -122,6 +122,13 @@ def test_a_lost_comment_is_refused(monkeypatch):
     assert [d.code.code for d in e.value.diagnostics] == ["OP911"]
 
 
+def test_more_lines_than_there_were_tokens_allowed():
+    values = ", ".join(f"{k}: 1" for k in range(9_000))
+    once = formatted(f"workload w for f {{ N ~ {{{values}}} }}\n")
+    assert once.count("\n") > 9_000
+    assert formatted(once) == once
+
+
 def test_the_deepest_nesting_that_is_accepted():
     deep = "op f[N](x: f32[N]) -> y: f32[N] { kernel k { y[i] = " + "(" * 55 + "x[i]" + ")" * 55 + " } }"
     once = formatted(deep)

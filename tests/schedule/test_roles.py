@@ -90,6 +90,17 @@ def test_a_stream_keeps_to_what_a_block_of_rows_needs(plan, domain: str, start: 
         assert at(loop.stop, **env) == eval(stop, {}, scope)
 
 
+def test_taps_go_one_at_a_time_beside_a_tile_of_places(plan):
+    found = plan(
+        "op f[B, T, C, K](x: bf16[B, T, C], w: f32[K, C]) -> y: bf16[B, T, C] {\n"
+        "  kernel k { y[b, t, c] = sum[r](w[r, c] * (x[b, t + r - K + 1, c] else 0)) }\n}\n"
+    )
+    (variant,) = found.variants
+    assert (variant.roles.grid, variant.roles.stream) == (("b", "t", "c"), ("r",))
+    assert variant.roles.blocked == {"t", "c"}
+    assert variant.roles.laned is None
+
+
 def test_one_letter_over_one_range_is_one_axis(plan):
     found = plan(
         "op f[M, N](x: f32[M, N], y: f32[N, M]) -> a: f32[M, N], b: f32[M] {\n  kernel k {\n"

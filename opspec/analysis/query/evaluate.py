@@ -92,7 +92,7 @@ class Evaluator:
                 assert_never(asked)
 
     def _name(self, asked: Name) -> Quantity:
-        if asked.text == "bound" and not asked.selector and "bound" not in self.context.dims():
+        if asked.text == "bound" and "bound" not in self.context.dims():
             return self._bound(asked)
         if asked.text == "oo" and "oo" not in self.context.dims():
             return Quantity(sympy.oo, PLAIN)
@@ -108,6 +108,11 @@ class Evaluator:
         blocks = block_times(
             self.context.costs, self.context.machine, self.context.boundary, traffic=self.context.traffic
         )
+        if asked.selector:
+            known = [b.name for b in blocks]
+            if asked.selector not in known:
+                raise unknown(asked.selector, known, asked.span, "kernel")
+            blocks = tuple(b for b in blocks if b.name == asked.selector)
         found = bound_of(blocks, self.env)
         if found is None:
             missing = sorted(set(self.context.costs.symbols) - set(self.env))

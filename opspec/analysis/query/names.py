@@ -24,7 +24,8 @@ from opspec.source import Span
 
 _COSTS = (
     "flops", "flops.tensor", "flops.vector", "flops.sfu", "bytes", "bytes.read", "bytes.write", "ai", "ai.tensor",
-    "ai.vector", "ai.sfu", "traffic", "time", "bound", "attainable", "ridge", "peak", "bandwidth", "launches",
+    "ai.vector", "ai.sfu", "traffic", "time", *(f"time.{r}" for r in RESOURCES), "bound", "attainable", "ridge", "peak",
+    "peak.vector", "peak.sfu", "bandwidth", "launches",
 )  # fmt: skip
 
 
@@ -61,7 +62,7 @@ def value_of(name: Name, context: Context) -> Quantity:
         if below == 0:
             raise refuse(NO_ANSWER, "the op moves no bytes, so it has no intensity", name.span)
         return Quantity(above / below, FLOP.times(BYTE, -1))
-    if not name.selector and name.text in _COSTS:
+    if name.text in _COSTS and (not name.selector or head == "time"):
         return _with_machine(name, context)
     raise unknown(name.text, known_names(context), name.span)
 
@@ -148,14 +149,13 @@ def _with_machine(name: Name, context: Context) -> Quantity:
         return Quantity(add(context.traffic.values()), BYTE)
     if machine is None:
         raise needs_machine(name.text, name.span)
+    if name.text.startswith("time"):
+        return _time(name, context, machine)
     dtype = contraction_dtype(costs)
     match name.text:
-        case "time":
-            blocks = block_times(costs, machine, boundary, traffic=context.traffic)
-            assumed = _asserted(machine.sources, "launch.plain")
-            launch = (f"asserted in {machine.name}: launch latency",) if assumed else ()
-            notes = (*launch, *peaks_used(context, machine, name.span))
-            return Quantity(total_time(blocks), SECOND, notes=notes)
+        case "peak.vector" | "peak.sfu":
+            rate = machine.vector if name.text == "peak.vector" else machine.sfu
+            return Quantity(exact(rate), FLOP.times(SECOND, -1))
         case "attainable":
             notes = peaks_used(context, machine, name.span)
             return Quantity(attainable(costs, machine, boundary), FLOP.times(SECOND, -1), notes=notes)
@@ -174,6 +174,32 @@ def _with_machine(name: Name, context: Context) -> Quantity:
                 return Quantity(peak, FLOP.times(SECOND, -1), notes=notes)
             return Quantity(peak / exact(machine.bandwidth), FLOP.times(BYTE, -1), notes=notes)
     raise unknown(name.text, known_names(context), name.span)
+
+
+def _time(name: Name, context: Context, machine: Machine) -> Quantity:
+    """Seconds of all kernels, or of one in brackets; behind a dot those that a resource alone needs.
+
+    Raises: Failure for brackets that name no kernel, and where no schedule gives the traffic of L2.
+    """
+    blocks = block_times(context.costs, machine, context.boundary, traffic=context.traffic)
+    if name.selector:
+        known = [b.name for b in blocks]
+        if name.selector not in known:
+            raise unknown(name.selector, known, name.span, "kernel")
+        blocks = tuple(b for b in blocks if b.name == name.selector)
+    resource = next((r for r in RESOURCES if name.text == f"time.{r}"), None)
+    if resource == "l2" and not context.traffic:
+        raise refuse(
+            NO_ANSWER, "`time.l2` is not available without a schedule", name.span, "ask for `traffic`, too"
+        )
+    launch = "launch.plain" if resource in (None, "launch") else "clock.boost" if resource == "sfu" else ""
+    what = "launch latency" if launch == "launch.plain" else "the clock"
+    notes = (f"asserted in {machine.name}: {what}",) if launch and _asserted(machine.sources, launch) else ()
+    if resource in (None, "tensor", "vector"):
+        notes = (*notes, *peaks_used(context, machine, name.span))
+    if resource is None:
+        return Quantity(total_time(blocks), SECOND, notes=notes)
+    return Quantity(add(b.seconds.get(resource, sympy.Integer(0)) for b in blocks), SECOND, notes=notes)
 
 
 def peaks_used(context: Context, machine: Machine, span: Span) -> tuple[str, ...]:

@@ -97,7 +97,7 @@ def _of_a_machine(asked: Asked | Tends) -> bool:
     """Whether the answer depends on a machine's peak, and so on the type of the operands."""
     match asked:
         case Name(text=text):
-            return text in ("time", "bound", "attainable", "ridge", "peak")
+            return text.partition(".")[0] in ("time", "bound", "attainable", "ridge", "peak")
         case Operation(operands=parts) | Call(arguments=parts):
             return any(map(_of_a_machine, parts))
         case Close(a=a, b=b):
