@@ -9,13 +9,14 @@ import keyword
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import lru_cache
-from math import gcd
+from math import comb, gcd, prod
 
 import sympy
 
 from opspec.analysis.lattice.symbols import abstract, symbol
 
 _LARGEST_TIDIED = 400
+_LONGEST_EXPANSION = 1_000
 _TAKEN = frozenset({"max", "min", "math", "inf", "nan", "True", "False", "None"})
 
 
@@ -28,12 +29,24 @@ def tidy(expr: sympy.Expr) -> sympy.Expr:
     if not isinstance(expr, sympy.Expr) or expr.is_Atom or expr.has(sympy.oo, sympy.zoo, sympy.nan):
         return expr
     flat, back = abstract(expr)
-    if flat.count_ops() > _LARGEST_TIDIED:
+    if flat.count_ops() > _LARGEST_TIDIED or _expanded(flat) > _LONGEST_EXPANSION:
         return expr
     if not _divides(flat):
         return _short(flat).xreplace(back)
     numerator, denominator = sympy.fraction(sympy.cancel(sympy.together(flat)))
     return (_short(numerator) / _short(denominator)).xreplace(back)
+
+
+def _expanded(expr: sympy.Expr) -> int:
+    """At most how many terms the expansion has; powers of sums count by their degree, above a line or below."""
+    if expr.is_Add:
+        return sum(map(_expanded, expr.args))
+    if expr.is_Mul:
+        return prod(map(_expanded, expr.args))
+    if expr.is_Pow and expr.exp.is_Integer:
+        terms, power = _expanded(expr.base), abs(int(expr.exp))
+        return comb(min(terms, _LONGEST_EXPANSION) + power - 1, power) if terms > 1 else 1
+    return 1
 
 
 def _divides(expr: sympy.Expr) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 from opspec.driver.targets import Target
 from opspec.emit.host import stored_extents
 from opspec.emit.launcher import KernelLaunch, streamed_tensors
-from opspec.emit.triton import identifiers, pointer, stride
+from opspec.emit.triton import descriptor, identifiers, pointer, stride
 from opspec.ir.dtypes import DType, DTypeParam
 from opspec.ir.program import Module, Op
 
@@ -67,14 +67,16 @@ def compile_first_choices(
             full = dims | {k: v.evaluate(dims) for k, v in op.derived}
             last = [t.extents[-1].evaluate(full) for t in read if len(t.extents) > 1]
             host["aligned"] = all(e % 16 == 0 for e in last)
+            host["described"] = host["aligned"] and target.backend == "cuda" and int(target.arch) >= 90
             if not set(wanted) <= set(host):
                 continue
-            kernel, _, options = function(*(host[w] for w in wanted))
+            kernel, _, options, *more = function(*(host[w] for w in wanted))
+            tiles = more[0] if more else None
             key = f"{kernel.fn.__name__}:{options}:{dtypes}"
             if key in seen:
                 continue
             seen.add(key)
-            out.append(_compile(op, launch, kernel, dict(options), dims, dtypes, workload, target))
+            out.append(_compile(op, launch, kernel, dict(options), tiles, dims, dtypes, workload, target))
     return out
 
 
@@ -91,6 +93,7 @@ def _compile(
     launch: KernelLaunch,
     kernel: Any,
     options: dict[str, Any],
+    tiles: tuple[tuple[int, ...] | None, ...] | None,
     dims: dict[str, int],
     dtypes: dict[str, DType],
     workload: str,
@@ -113,6 +116,13 @@ def _compile(
             signature[stride(tensor, i)] = "i32"
             values[stride(tensor, i)] = step
             step *= stored_extents(tensor)[i].evaluate(full)
+    taken = [
+        t for t in launch.plan.block.tensors if {pointer(t.name), descriptor(t.name)} & set(kernel.arg_names)
+    ]
+    for tensor, tile in zip(taken, tiles or (), strict=bool(tiles)):
+        if tile is not None:
+            element = POINTER[_concrete(tensor.dtype, dtypes).name][1:]
+            signature[descriptor(tensor.name)] = f"tensordesc<{element}{list(tile)}>"
     for dim in op.dims:
         signature[names[dim]] = "i32"
         values[names[dim]] = dims[dim]
@@ -134,7 +144,7 @@ def _compile(
             constants[name] = 1
         else:
             ordered[name] = signature[name]
-            if values.get(name, 1) % 16 == 0:
+            if name in values and values[name] % 16 == 0:
                 attributes[(position,)] = [["tt.divisibility", 16]]
     constants = {k: v for k, v in constants.items() if k in kernel.arg_names}
     source = ASTSource(fn=kernel, signature=ordered, constexprs=constants, attrs=attributes)

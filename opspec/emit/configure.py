@@ -13,15 +13,26 @@ from dataclasses import dataclass, replace
 from opspec.emit.host import host_int
 from opspec.emit.triton import KernelText
 from opspec.ir.dtypes import choices
+from opspec.ir.values import Extent
 from opspec.schedule.directions import prefixes
 from opspec.schedule.graph import Graph
 from opspec.schedule.packed import packed_axes
 from opspec.schedule.plan import Variant
-from opspec.schedule.resources import Limits, epilogue_registers, offered_tiles, side_by_side
+from opspec.schedule.resources import (
+    Limits,
+    epilogue_registers,
+    held_elements,
+    offered_tiles,
+    operand_kind,
+    result_bits,
+    side_by_side,
+)
 from opspec.schedule.roles import fast_axes
-from opspec.schedule.tile import Combine, Fetch, Loop, statements
+from opspec.schedule.tile import Combine, Fetch, Loop, TileProgram, statements
 
 PER_THREAD = 16
+DEPTH = 128  # of a tile whose summed index is whole
+PER_STEP = 8192  # elements of a step beside a product that no matrix unit runs
 ACROSS = 4096  # elements of a chunk that is scanned along an axis other than that of memory
 NARROW = 32  # and its elements along memory
 BESIDE_LANES = 4  # elements of held blocks beside a lane; more of them stream instead
@@ -32,7 +43,8 @@ ACCUMULATOR = 16384  # elements of a product's accumulator, beside which its epi
 class Sizes:
     """Elements of a block: the most that is held whole, of a chunk of a stream, of rows together, and
     of a block without reductions; ``least``: of a whole axis along memory. ``product``: the most along one axis of a block product (None: what
-    the resource model offers), ``held`` the same where the axis is whole. ``SMALL`` sizes make
+    the resource model offers), ``held`` the same where the axis is whole; ``steps``: the fewest of a stream for a program of its own; ``copied``: the fewest rows and columns of a
+    product for which odd rows are copied. ``SMALL`` sizes make
     ``verify`` walk every variant on small shapes; they are sizes that a matrix unit still takes."""
 
     resident: int = 16384
@@ -42,9 +54,13 @@ class Sizes:
     least: int = 64
     product: int | None = None
     held: int = 512
+    steps: int = 4
+    copied: int = 512
 
 
-SMALL = Sizes(resident=4, chunk=16, together=16, pointwise=32, least=1, product=16, held=16)
+SMALL = Sizes(
+    resident=4, chunk=16, together=16, pointwise=32, least=1, product=16, held=16, steps=1, copied=16
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,54 +277,143 @@ def _product_choice(
             lines.append(f"{text.blocks[axis]} = launch.power_of_2({extent[axis]}, {least[axis]})")
             fixed.append(text.blocks[axis])
     product = next(iter(roles.products.values()))
-    free = [a for a in (product.rows, product.columns) if a not in roles.tile]
-    others = [a for a in text.blocks if a not in roles.tile and a not in free]
     batch = [extent[a] for a in roles.grid if a not in text.blocks]
-    if len(free) == 2 and len(others) == 1:
-        busy, sharing = epilogue_registers(variant.program), side_by_side(variant.program)
-        offered = [offered_tiles(limits, bits, busy, sharing) for bits in (16, 32)]
+    blocked = [a for a in roles.stream if a in text.blocks]
+    if {product.rows, product.columns} <= set(roles.grid):
+        if blocked == [product.k] and not fixed:
+            return _matmul_choice(variant, text, extent, least, batch, limits, sizes)
+        if not blocked and roles.stream and set(roles.tile) == {product.k}:
+            choice = _matmul_choice(variant, text, extent, least, batch, limits, sizes)
+            lines += [line.replace(text.blocks[product.k], "_") for line in choice.lines]
+            test = None if last else f"{fixed[0]} <= {sizes.product or DEPTH}"
+            return replace(choice, lines=tuple(lines), test=test)
+    return _chain_choice(variant, text, extent, least, lines, fixed, limits, sizes, last=last)
+
+
+def _matmul_choice(
+    variant: Variant,
+    text: KernelText,
+    extent: Mapping[str, str],
+    least: Mapping[str, int],
+    batch: list[str],
+    limits: Limits,
+    sizes: Sizes,
+) -> Choice:
+    """Rows and columns in parallel, the summed index streamed: the first tile that fills the device."""
+    product = next(iter(variant.roles.products.values()))
+    kind = operand_kind(variant.program)
+    busy, sharing = epilogue_registers(variant.program), side_by_side(variant.program)
+
+    def offered(kind: str, *, descriptors: bool) -> str:
         if sizes.product is not None:
-            offered = [((sizes.product, sizes.product, least[others[0]], 4, 2),)] * 2
-        wide, narrow = map(_tiles_text, offered)
-        blocks = [text.blocks[a] for a in (product.rows, product.columns, others[0])]
-        lines.append("# rows, columns, depth, warps, stages: the first that fills the device")
-        lines.append(f"tiles = {wide}")
-        lines.append("if width == 4:")
-        lines.append(f"    tiles = {narrow}")
-        if sizes.product is None:
-            lines.append("elif not aligned:")
-            lines.append(
-                "    tiles = tiles[1:]  # loads of single elements need the registers of the widest tile"
-            )
-        count = f", {' * '.join(batch)}" if batch else ""
+            return _tiles_text(((sizes.product, sizes.product, least[product.k], 4, 2),))
+        result = result_bits(variant.program)
+        return _tiles_text(offered_tiles(limits, kind, busy, sharing, descriptors=descriptors, result=result))
+
+    blocks = [text.blocks[a] for a in (product.rows, product.columns, product.k)]
+    lines = ["# rows, columns, depth, warps, stages: the first that fills the device"]
+    lines.append(f"tiles = {offered(kind, descriptors=False)}")
+    lines.append("if width == 4:")
+    lines.append(f"    tiles = {offered('32', descriptors=False)}")
+    if text.described is not None:
+        lines.append("elif described:")
+        lines.append(f"    tiles = {offered(kind, descriptors=True)}")
+    if sizes.product is None and kind == "16":
+        lines.append("elif not aligned:")
         lines.append(
-            f"{', '.join(blocks)}, num_warps, num_stages = launch.pick_tile(tiles, {extent[product.rows]}, {extent[product.columns]}{count})"
+            "    tiles = tiles[1:]  # loads of single elements need the registers of the widest tile"
         )
-        return Choice(
-            kernel=text.name, test=None, lines=tuple(lines), blocks=tuple(dict.fromkeys(text.blocks.values())),
-            warps="num_warps", stages="num_stages",
-        )  # fmt: skip
-    for axis in text.blocks:
-        if axis in roles.tile:
-            continue
-        size = "64 if width < 4 else 32"
-        if axis in roles.grid and fixed:
-            # the f32 accumulator takes a quarter of the registers, and its epilogue about as many
-            size = f"max(16, min(128, launch.share({ACCUMULATOR} if width < 4 else {ACCUMULATOR // 4}, {', '.join(fixed)})))"
-        elif axis in roles.grid:
-            size = "128 if width < 4 else 32"
-        if sizes.product is not None:
-            size = str(max(sizes.product, least[axis]))
-        lines.append(f"{text.blocks[axis]} = launch.power_of_2({extent[axis]}, {least[axis]}, {size})")
+    count = f", {' * '.join(batch)}" if batch else ""
+    lines.append(
+        f"{', '.join(blocks)}, num_warps, num_stages = launch.pick_tile(tiles, {extent[product.rows]}, {extent[product.columns]}{count})"
+    )
+    return Choice(
+        kernel=text.name, test=None, lines=tuple(lines), blocks=tuple(dict.fromkeys(text.blocks.values())),
+        warps="num_warps", stages="num_stages",
+    )  # fmt: skip
+
+
+def _chain_choice(
+    variant: Variant,
+    text: KernelText,
+    extent: Mapping[str, str],
+    least: Mapping[str, int],
+    lines: list[str],
+    fixed: list[str],
+    limits: Limits,
+    sizes: Sizes,
+    *,
+    last: bool,
+) -> Choice:
+    """Rows in parallel, some axes whole, the others streamed: rows and chunk from what a thread and a
+    multiprocessor hold."""
+    roles = variant.roles
+    rows = [a for a in roles.grid if a in text.blocks]
+    streams = [a for a in roles.stream if a in text.blocks]
     test = (
         f"{' * '.join(fixed)} <= {sizes.held ** len(fixed) if sizes.product else sizes.held}"
         if fixed and not last
         else None
     )
+    blocks = tuple(dict.fromkeys(text.blocks.values()))
+    holds = held_elements(variant.program, rows[0], frozenset(streams)) if len(rows) == 1 else None
+    if sizes.product is not None or holds is None or not streams or not holds.axes <= set(roles.tile):
+        for axis in (*rows, *streams):
+            size = "64 if width < 4 else 32" if axis in streams else "128 if width < 4 else 32"
+            if axis in rows and fixed:
+                # the f32 accumulator takes a quarter of the registers, and its epilogue about as many
+                size = f"max(16, min(128, launch.share({ACCUMULATOR} if width < 4 else {ACCUMULATOR // 4}, {', '.join(fixed)})))"
+            if sizes.product is not None:
+                size = str(max(sizes.product, least[axis]))
+            lines.append(_block(text, extent, axis, least[axis], size))
+        return Choice(
+            kernel=text.name, test=test, lines=tuple(lines), blocks=blocks,
+            warps="8 if width < 4 else 4", stages="2",
+        )  # fmt: skip
+    others = [extent[a] for a in roles.grid if a not in text.blocks]
+    arguments = [
+        extent[rows[0]],
+        *(_sum(tiles, text.blocks) for tiles in (holds.accumulated, holds.kept, holds.loaded)),
+        "width",
+        str(limits.shared_memory),
+        " * ".join(others) or "1",
+        *(["edged=True"] if _edged(variant.program, rows[0]) else []),
+        *(["narrow=True"] if operand_kind(variant.program) != "16" else []),
+    ]
+    lines.append("# rows, chunk, warps, stages: the first that registers and shared memory hold")
+    lines.append(
+        f"{text.blocks[rows[0]]}, chunk, num_warps, num_stages = launch.pick_chain({', '.join(arguments)})"
+    )
+    multiplied = {a for p in roles.products.values() for a in (p.rows, p.columns, p.k)}
+    for axis in streams:
+        if axis in multiplied:
+            lines.append(_block(text, extent, axis, least[axis], "chunk"))
+        else:
+            # no matrix unit: every element of rows times chunk times what is whole lives in registers
+            beside = ", ".join([str(PER_STEP), text.blocks[rows[0]], *fixed])
+            lines.append(_block(text, extent, axis, 1, f"launch.share({beside})"))
     return Choice(
-        kernel=text.name, test=test, lines=tuple(lines), blocks=tuple(dict.fromkeys(text.blocks.values())), warps="8 if width < 4 else 4",
-        stages="2",
-    )  # fmt: skip
+        kernel=text.name, test=test, lines=tuple(lines), blocks=blocks, warps="num_warps", stages="num_stages"
+    )
+
+
+def _edged(program: TileProgram, rows: str) -> bool:
+    """Whether a stream's inner part depends on the block of rows."""
+    for s in statements(program.body):
+        if isinstance(s, Loop) and s.inner is not None:
+            bounds = [v for v in (s.inner.start, s.inner.stop) if isinstance(v, Extent)]
+            if any({f"{rows}.first", f"{rows}.last"} & v.value.free_indices() for v in bounds):
+                return True
+    return False
+
+
+def _block(text: KernelText, extent: Mapping[str, str], axis: str, low: int, high: str) -> str:
+    return f"{text.blocks[axis]} = launch.power_of_2({extent[axis]}, {low}, {high})"
+
+
+def _sum(tiles: Sequence[tuple[str, ...]], blocks: Mapping[str, str]) -> str:
+    """Elements of several block shapes together, as text."""
+    return " + ".join(" * ".join(blocks[a] for a in axes) or "1" for axes in tiles) or "0"
 
 
 def _tiles_text(tiles: tuple[tuple[int, ...], ...]) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from opspec.emit.bench import DriverModel, driver_model
 from opspec.emit.configure import Sizes, configure
 from opspec.emit.costs import CostFunction, cost_function, cost_lines, cost_text
+from opspec.emit.describe import describe
 from opspec.emit.host import safe_doc, wrap_doc
 from opspec.emit.launcher import (
     Function,
@@ -27,12 +28,13 @@ from opspec.emit.launcher import (
 )
 from opspec.emit.layout import WIDTH, fold
 from opspec.emit.names import RESERVED, escape, shorten
-from opspec.emit.triton import KernelText, identifiers, pointer, print_kernel, stride
+from opspec.emit.triton import KernelText, SplitText, descriptor, identifiers, pointer, print_kernel, stride
 from opspec.ir.dtypes import DTypeParam
 from opspec.ir.program import Boundary, Kernel, Module, Op, Tensor
 from opspec.resources import folder
 from opspec.schedule.plan import Plan, Variant, schedule_kernel
 from opspec.schedule.resources import Limits
+from opspec.schedule.split import Split
 from opspec.schedule.totals import typical_of, with_parts
 from opspec.version import VERSION
 
@@ -95,6 +97,7 @@ class _KernelFile:
     origin: str
     helpers: tuple[str, ...]
     helper_import: str
+    runtime: str
     ops: tuple[_OpModel, ...]
 
 
@@ -186,14 +189,40 @@ def _schedule(
             and sum(o.program.variant == "streamed" for o in plan.variants) > 1
         ):
             label += str(k)
-        texts.append(print_kernel(v.program, shorten(f"{base}{label}")))
+        text = print_kernel(v.program, shorten(f"{base}{label}"))
+        tiles = describe(v.program)
+        if tiles:
+            described = print_kernel(v.program, shorten(f"{base}{label}_described"), tiles)
+            text = replace(text, described=described)
+        if v.split is not None:
+            text = replace(text, split=_split_text(v.split, f"{base}{label}"))
+        texts.append(text)
     merged = _same_parameters(op, plan, texts)
     last = len(merged) - 1
     choices = tuple(
         configure(plan.graph, v, t, names, limits, sizes, cases, last=k == last)
         for k, (v, t) in enumerate(zip(plan.variants, merged, strict=True))
     )
-    return KernelLaunch(plan=plan, texts=merged, choices=choices)
+    return KernelLaunch(plan=plan, texts=merged, choices=choices, steps=sizes.steps, copied=sizes.copied)
+
+
+def _printed(text: KernelText) -> list[KernelText]:
+    """Every kernel of one variant."""
+    found = [text, text.described]
+    if text.split is not None:
+        found += [text.split.partial, text.split.partial.described, text.split.merge]
+    return [t for t in found if t is not None]
+
+
+def _split_text(split: Split, base: str) -> SplitText:
+    partial = print_kernel(split.partial, shorten(f"{base}_part"))
+    parts = {p.name for p in split.parts}
+    tiles = {t: tile for t, tile in describe(split.partial).items() if t not in parts}
+    if tiles:
+        described = print_kernel(split.partial, shorten(f"{base}_part_described"), tiles)
+        partial = replace(partial, described=described)
+    merge = print_kernel(split.merge, shorten(f"{base}_merge"))
+    return SplitText(split=split, partial=partial, merge=merge)
 
 
 def _reserved(op: Op) -> set[str]:
@@ -206,15 +235,29 @@ def _reserved(op: Op) -> set[str]:
 
 
 def _same_parameters(op: Op, plan: Plan, texts: list[KernelText]) -> tuple[KernelText, ...]:
-    """Give all variants of a kernel one parameter list, so that one launch line serves them."""
-    params = [p for t in texts for p in t.params]
-    tensors: tuple[Tensor, ...] = plan.variants[0].program.tensors
+    """Give all variants of a kernel one parameter list, so that one launch line serves them; another one
+    all variants that take descriptors."""
     names = identifiers(op)
-    order = [pointer(t.name) for t in tensors]
-    order += [names[s.name] for s in op.scalars] + [names[d] for d in op.dims]
-    order += [stride(t, i) for t in tensors for i in range(len(t.extents))]
-    union = tuple(p for p in order if p in params)
-    return tuple(replace(t, params=union) for t in texts)
+    tensors: tuple[Tensor, ...] = plan.variants[0].program.tensors
+    described = [t.described for t in texts if t.described is not None]
+
+    def united(text: KernelText, together: list[KernelText]) -> KernelText:
+        params = {p for t in together for p in t.params}
+        order = [
+            descriptor(t.name) if t.name in text.tiles else pointer(t.name)
+            for t in tensors
+            if params & {descriptor(t.name), pointer(t.name)}
+        ]
+        order += [names[s.name] for s in op.scalars if names[s.name] in params]
+        order += [names[d] for d in op.dims if names[d] in params]
+        order += [p for t in tensors for i in range(len(t.extents)) if (p := stride(t, i)) in params]
+        return replace(text, params=tuple(order))
+
+    out = []
+    for text in texts:
+        own = None if text.described is None else united(text.described, described)
+        out.append(replace(united(text, texts), described=own))
+    return tuple(out)
 
 
 def _kernel_file(
@@ -224,7 +267,8 @@ def _kernel_file(
     origin: str,
     namespace: str,
 ) -> str:
-    helpers = sorted({h for ks in launches.values() for k in ks for t in k.texts for h in t.helpers})
+    texts = [t for ks in launches.values() for k in ks for text in k.texts for t in _printed(text)]
+    helpers = sorted({h for t in texts for h in t.helpers})
     ops = tuple(_op_model(op, launches, costs[op.name], namespace) for op in module.ops)
     title = safe_doc(
         module.doc.strip().splitlines()[0] if module.doc.strip() else ", ".join(o.name for o in module.ops)
@@ -236,9 +280,15 @@ def _kernel_file(
         helper_import="\n".join(fold(f"from opspec.runtime.device import ({', '.join(helpers)})"))
         if len(f"from opspec.runtime.device import {', '.join(helpers)}") > 110
         else f"from opspec.runtime.device import {', '.join(helpers)}",
+        runtime="copying, launch, library" if _copies(ops) else "launch, library",
         ops=ops,
     )
     return _render("kernel.py.j2", model)
+
+
+def _copies(ops: tuple[_OpModel, ...]) -> bool:
+    lines = (line for op in ops for f in op.functions for line in f.launch.lines)
+    return any("copying." in line for line in lines)
 
 
 def _op_model(
@@ -265,15 +315,17 @@ def _function_model(
     kernels = []
     names = identifiers(op)
     for k in ks:
-        for text, variant in zip(k.texts, k.plan.variants, strict=True):
+        pairs = [(t, v) for text, v in zip(k.texts, k.plan.variants, strict=True) for t in _printed(text)]
+        for text, variant in pairs:
             params = ", ".join([*text.params, *(f"{c}: tl.constexpr" for c in text.constexprs)])
             kept = [names[d] for d in unspecialised(op, k.plan) if names[d] in text.params]
+            kept += [p for p in text.params if text.sizes and p in text.sizes[:1]]
             given = f"(do_not_specialize=[{', '.join(map(quoted, kept))}])" if kept else ""
             kernels.append(
                 _KernelModel(
                     decorator="\n".join(fold(f"@triton.jit{given}")),
                     signature="\n".join(fold(f"def {text.name}({params}):")),
-                    doc=_kernel_doc(k.plan, variant),
+                    doc=_kernel_doc(k.plan, variant, text),
                     lines=tuple(f for line in text.lines for f in fold(line)),
                 )
             )
@@ -317,13 +369,20 @@ def _operator_lines(op: Op, function: Function, costs: dict[str, Any], namespace
     return tuple(fold(f"{function.operator} = library.Operator({', '.join(args)})"))
 
 
-def _kernel_doc(plan: Plan, variant: Variant) -> str:
+def _kernel_doc(plan: Plan, variant: Variant, text: KernelText) -> str:
     """Roles in words, then what rewrites and laws did."""
     roles = variant.roles
     parts = [f"{a} in parallel" + (" by blocks" if a in roles.blocked else "") for a in roles.grid]
     parts += [f"{a} whole" for a in roles.tile]
     parts += [f"{a} streamed" + (" in steps and lanes" if a == roles.laned else "") for a in roles.stream]
+    split = variant.split
+    if split is not None and text.sizes:
+        joined = len(text.sizes) == 1
+        parts = [p for p in parts if not joined or not p.startswith(f"{split.axis} streamed")]
+        parts.append(f"parts of {split.axis} joined" if joined else f"{split.axis} in {split.splits} parts")
     lines = [f"{variant.program.variant.capitalize()}: " + ", ".join(parts or ["one program"]) + "."]
+    if text.tiles:
+        lines[0] = f"{lines[0][:-1]}; tiles move through descriptors."
     facts = [f"{r.statement}: {r.text}." for r in plan.rewrites] + [f"{n}." for n in variant.program.notes]
     if facts:
         lines += ["", *(w for f in facts for w in wrap_doc(f, "    ")), ""]

@@ -6,23 +6,30 @@ before. The lines come out indented and in the formatter's style; the template a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import assert_never
 
+from opspec.emit.describe import Tile
 from opspec.emit.expressions import ATOM, TL, Expressions, literal, wrap
 from opspec.emit.names import escape
 from opspec.emit.running import loop_range, print_locate, print_scan
-from opspec.ir.dtypes import F8E5M2, F32, I4, DType, DTypeParam, Storage, compute_dtype
-from opspec.ir.integers import Int
+from opspec.ir.dtypes import F8E4M3, F8E5M2, F32, I4, I8, DType, DTypeParam, Storage, compute_dtype
+from opspec.ir.integers import Greatest, Int, Least
 from opspec.ir.program import Op, Tensor
-from opspec.ir.values import Extent, Literal, Monoid, Read, Value
+from opspec.ir.values import Cast, Extent, Literal, Monoid, Read, Value
 from opspec.schedule.exact import holds, number
+from opspec.schedule.resources import operand_kind, side_by_side
+from opspec.schedule.split import Split
 from opspec.schedule.tile import (
     AxisPlan,
     Begin,
     Collapse,
     Combine,
     Fetch,
+    Inner,
     Let,
     Locate,
     Loop,
@@ -38,12 +45,16 @@ from opspec.schedule.tile import (
 REDUCE: dict[Monoid, str] = {
     "sum": "tl.sum", "prod": "reduce_prod", "max": "reduce_max", "min": "reduce_min", "any": "reduce_any", "all": "reduce_all",
 }  # fmt: skip
+WIDENED: dict[Storage, str] = {F8E4M3: "widen_f8e4m3", I8: "widen_i8"}
 WIDTH = 110
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelText:
-    """A printed kernel. ``params`` in order, constexpr ones marked; ``blocks`` axis → constexpr name."""
+    """A printed kernel. ``params`` in order, constexpr ones marked; ``blocks`` axis → constexpr name.
+
+    ``tiles``: tensors that it takes as descriptors; ``described``: the same variant with such tensors.
+    """
 
     name: str
     params: tuple[str, ...]
@@ -52,11 +63,25 @@ class KernelText:
     helpers: tuple[str, ...]
     blocks: dict[str, str]
     grouped: bool
+    persistent: bool = False
+    tiles: Mapping[str, Tile] = field(default_factory=dict)
+    sizes: tuple[str, ...] = ()
+    described: KernelText | None = None
+    split: SplitText | None = None
 
 
-def print_kernel(program: TileProgram, name: str) -> KernelText:
-    """Print one variant as a kernel called ``name``."""
-    return _Printer(program, name).kernel()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitText:
+    """The kernels of a stream that is walked in parts, and the one that joins these."""
+
+    split: Split
+    partial: KernelText
+    merge: KernelText
+
+
+def print_kernel(program: TileProgram, name: str, tiles: Mapping[str, Tile] | None = None) -> KernelText:
+    """Print one variant as a kernel called ``name``; ``tiles``: tensors that it takes as descriptors."""
+    return _Printer(program, name, tiles or {}).kernel()
 
 
 def identifiers(op: Op) -> dict[str, str]:
@@ -67,6 +92,11 @@ def identifiers(op: Op) -> dict[str, str]:
 def pointer(tensor: str) -> str:
     """The pointer parameter of a tensor."""
     return f"{tensor.replace('.', '_')}_ptr"
+
+
+def descriptor(tensor: str) -> str:
+    """The descriptor parameter of a tensor."""
+    return f"{tensor.replace('.', '_')}_desc"
 
 
 def stride(tensor: Tensor, position: int) -> str:
@@ -98,10 +128,12 @@ def block_names(axes: tuple[AxisPlan, ...]) -> dict[str, str]:
 
 
 class _Printer:
-    def __init__(self, program: TileProgram, name: str) -> None:
-        self.program, self.name = program, name
+    def __init__(self, program: TileProgram, name: str, tiles: Mapping[str, Tile]) -> None:
+        self.program, self.name, self.tiles = program, name, tiles
+        self.placed = {a for tile in tiles.values() for a in tile}
         self.blocks = block_names(program.axes)
         self.names = identifiers(program.op) | {a.name: escape(a.name) for a in program.axes}
+        self.names |= {n: escape(n) for n in program.sizes}
         self.x = Expressions(
             dims={a.name: a.dims for a in program.axes},
             names=self.names,
@@ -115,23 +147,32 @@ class _Printer:
         self.lines: list[str] = []
         self.level = 1
         self.sweep: tuple[str, int, int] | None = None
+        self.implied: tuple[Value, ...] = ()
+        self.edge = ""
         products = [s for s in _all(program.body) if isinstance(s, Multiply)]
         tiled = [a for a in program.axes if a.role == "grid" and a.blocked]
         self.grouped = bool(products) and len(tiled) == 2
+        # with descriptors a program goes from tile to tile, and loads for the next while it stores one
+        self.persistent = self.grouped and bool(tiles) and not program.sizes and _single(program)
+        self.persistent = self.persistent and side_by_side(program) == 1 and operand_kind(program) == "16"
 
     def element(self, dtype: DTypeParam) -> str:
         """The element type that a dtype parameter has in this launch."""
         tensor = next(t for t in self.program.tensors if t.dtype == dtype)
+        if tensor.name in self.tiles:
+            return f"{descriptor(tensor.name)}.dtype"
         return f"{pointer(tensor.name)}.dtype.element_ty"
 
     # frame -----------------------------------------------------------------
     def kernel(self) -> KernelText:
         self.prologue()
         self.block(self.program.body)
+        if self.tiles:
+            self.drop_unused()
         text = "\n".join(self.lines)
-        candidates = [pointer(t.name) for t in self.program.tensors]
+        candidates = [self.base(t.name) for t in self.program.tensors]
         candidates += [self.names[s.name] for s in self.program.op.scalars]
-        candidates += [self.names[d] for d in self.program.op.dims]
+        candidates += [self.names[d] for d in (*self.program.op.dims, *self.program.sizes)]
         candidates += [stride(t, i) for t in self.program.tensors for i in range(len(t.extents))]
         words = _words(text)
         params = tuple(c for c in candidates if c in words)
@@ -144,12 +185,37 @@ class _Printer:
             helpers=tuple(sorted(self.x.used)),
             blocks=self.blocks,
             grouped=self.grouped,
+            persistent=self.persistent,
+            tiles=self.tiles,
+            sizes=tuple(self.names[n] for n in self.program.sizes),
         )
+
+    def base(self, tensor: str) -> str:
+        """The parameter through which a tensor comes."""
+        return descriptor(tensor) if tensor in self.tiles else pointer(tensor)
+
+    def drop_unused(self) -> None:
+        """Leave out indices and masks that only addresses would have needed."""
+        while True:
+            code = [line for line in self.lines if not line.lstrip().startswith("#")]
+            words = Counter(w for line in code for w in re.findall(r"[A-Za-z_]\w*", line))
+            kept = [
+                line
+                for line in self.lines
+                if not ((m := re.match(r"\s*([A-Za-z_]\w*) = ", line)) and words[m[1]] == 1)
+            ]
+            if len(kept) == len(self.lines):
+                return
+            self.lines = kept
 
     def prologue(self) -> None:
         """Coordinates of the program along every grid axis, and whole axes."""
         grid = [a for a in self.program.axes if a.role == "grid"]
-        if grid:
+        if self.persistent:
+            total = " * ".join(wrap(self.count(a), 5) for a in grid)
+            self.put(f"for pid in tl.range(tl.program_id(0), {total}, tl.num_programs(0), flatten=True):")
+            self.level += 1
+        elif grid:
             self.put("pid = tl.program_id(0).to(INDEX)")
         if self.grouped:
             tiled = [a for a in grid if a.blocked]
@@ -191,6 +257,8 @@ class _Printer:
             return
         block = self.blocks[axis.name]
         edges = {e: f"{name}_{e}" for e in ("first", "last") if self.mentions(f"{axis.name}.{e}")}
+        if axis.name in self.placed:
+            edges["first"] = f"{name}_first"
         if edges:
             start = f"{name}_first"
             self.names[f"{axis.name}.first"] = start
@@ -209,9 +277,9 @@ class _Printer:
     def mentions(self, index: str) -> bool:
         """Whether a loop's bounds use the first or last index of a block."""
         loops = [s for s in _all(self.program.body) if isinstance(s, Loop)]
-        return any(
-            index in v.value.free_indices() for s in loops for v in (s.start, s.stop) if isinstance(v, Extent)
-        )
+        bounds = [v for s in loops for v in (s.start, s.stop)]
+        bounds += [v for s in loops if s.inner for v in (s.inner.start, s.inner.stop) if v is not None]
+        return any(index in v.value.free_indices() for v in bounds if isinstance(v, Extent))
 
     def count(self, axis: AxisPlan) -> tuple[str, int]:
         """How many programs an axis has."""
@@ -301,9 +369,20 @@ class _Printer:
     ) -> tuple[str, int]:
         """The value, with the identity where a mask fails."""
         text = self.x.value(value, axes)
+        return self.chosen(masks, axes, text, identity_of(monoid, value.dtype))
+
+    def chosen(
+        self, masks: tuple[Value, ...], axes: tuple[str, ...], text: tuple[str, int], other: str
+    ) -> tuple[str, int]:
+        """The text where all masks hold, else the other; masks that a tile's place implies only at the edge."""
+        always = tuple(m for m in masks if m not in self.implied)
         if not masks:
             return text
-        return f"tl.where({self.mask(masks, axes)}, {text[0]}, {identity_of(monoid, value.dtype)})", ATOM
+        full = f"tl.where({self.mask(masks, axes)}, {text[0]}, {other})", ATOM
+        if len(always) == len(masks):
+            return full
+        plain = text if not always else (f"tl.where({self.mask(always, axes)}, {text[0]}, {other})", ATOM)
+        return f"{wrap(full, 1)} if {self.edge} else {wrap(plain, 1)}", 0
 
     def collapse(self, s: Collapse) -> None:
         text = self.masked(s.value, s.masks, s.axes, s.monoid)[0]
@@ -335,16 +414,53 @@ class _Printer:
         text = self.x.value(o.value, o.axes)
         if o.masks:
             zero = "0.0" if o.value.dtype is F32 else "0"
-            text = (f"tl.where({self.mask(o.masks, o.axes)}, {text[0]}, {zero})", ATOM)
-        have: Storage | None = self.raw.get(o.value.name) if isinstance(o.value, Read) else None
+            text = self.chosen(o.masks, o.axes, text, zero)
+        value = o.value.x if isinstance(o.value, Cast) and o.value.implicit and not o.masks else o.value
+        have: Storage | None = self.raw.get(value.name) if isinstance(value, Read) else None
+        if have is not None and value is not o.value:
+            text = self.x.value(value, o.axes)
         want: Storage = o.cast if o.cast is not None else F32
         if have == want and not o.masks:
             return text[0]
         if have is None and want == F32:
             return text[0]
+        if self.tiles and have in WIDENED and want != F32:
+            # descriptors say that the device has the instructions for it
+            return self.x.call(WIDENED[have], text[0], self.x.storage(want))[0]
         return f"{wrap(text, ATOM)}.to({self.x.storage(want)})"
 
+    def corner(self, tensor: str, at: tuple[Int, ...]) -> str:
+        """Where a tile begins, an index for each axis of its tensor."""
+        out = []
+        for i, axis in zip(at, self.tiles[tensor], strict=True):
+            if axis is None:
+                out.append(self.x.integer(i, ())[0])
+                continue
+            role = self.program.axis(axis).role
+            name = self.names[axis]
+            out.append({"grid": f"{name}_first", "stream": f"{name}_start", "tile": "0"}[role])
+        return f"[{', '.join(out)}]"
+
+    def extents(self, axes: Iterable[str | None]) -> str:
+        """Block extents of axes as arguments; 1 for a single index."""
+        return ", ".join("1" if a is None else self.blocks[a] for a in axes)
+
+    def fetch_tile(self, s: Fetch) -> None:
+        """A load of a whole tile; its single indices are dropped, and its dimensions brought into order."""
+        tile = self.tiles[s.tensor]
+        text = f"{descriptor(s.tensor)}.load({self.corner(s.tensor, s.at)})"
+        kept = tuple(a for a in tile if a is not None)
+        if len(kept) < len(tile):
+            text += f".reshape({self.extents(kept)})"
+        if kept != s.var.axes:
+            text += ".T"
+        self.raw[s.var.name] = self.tensor(s.tensor).dtype
+        self.put(f"{s.var.name} = {text}")
+
     def fetch(self, s: Fetch) -> None:
+        if s.tensor in self.tiles:
+            self.fetch_tile(s)
+            return
         tensor = self.tensor(s.tensor)
         policy = self.policy(s.at)
         args = [self.located(s.var.name, s.tensor, s.at, s.var.axes, 16 if policy else 48)]
@@ -376,15 +492,15 @@ class _Printer:
         self.put(f"{s.var.name} = {text}")
 
     def write(self, s: Write) -> None:
-        value = self.x.value(s.value, s.axes)[0]
+        value = self.x.value(s.value, s.axes)
         if self.tensor(s.tensor).dtype == F8E5M2:
             # the device's own conversion would make infinities finite
-            value = self.x.call("to_f8e5m2_nonsat", value)[0]
-        args = [self.located(s.tensor, s.tensor, s.at, s.axes), value]
+            value = self.x.call("to_f8e5m2_nonsat", value[0])
+        args = [self.located(s.tensor, s.tensor, s.at, s.axes), value[0]]
         if self.tensor(s.tensor).dtype == I4:
             # the even element of each byte says where it is and whether it is written
             mask = self.mask(s.masks, s.axes)
-            whole = self.x.call("pack_nibbles", f"tl.where({mask}, {value}, 0)")[0]
+            whole = self.x.call("pack_nibbles", f"tl.where({mask}, {value[0]}, 0)")[0]
             args = [
                 self.x.call("even_elements", args[0])[0],
                 whole,
@@ -460,6 +576,8 @@ class _Printer:
             self.put(f"{axis} = ({axis} + tl.arange(0, {lanes})[None, :]).to(INDEX)")
         elif dims:
             block = self.blocks[s.axis]
+            if s.inner is not None:
+                start, stop = self.parts(s, s.inner, start, stop)
             self.put(f"for {axis}_start in {loop_range(s, start, stop, block)}:")
             self.level += 1
             self.put(f"{axis} = ({axis}_start + tl.arange(0, {block})).to(INDEX)")
@@ -472,6 +590,45 @@ class _Printer:
         self.sweep = outer
         self.scopes.pop()
         self.level -= 1
+        if s.inner is not None:
+            self.level -= 1
+            self.implied, self.edge = (), ""
+
+    def parts(self, s: Loop, inner: Inner, start: str, stop: str) -> tuple[str, str]:
+        """Open a loop over the parts of a stream, unrolled when Triton compiles: tiles inside, tiles at an edge."""
+        axis, block = self.names[s.axis], self.blocks[s.axis]
+        assert isinstance(inner.stop, Extent)
+        high = self.x.integer(inner.stop.value, ())
+        part, first, last = f"{axis}_part", f"{axis}_first", f"{axis}_inner"
+        self.implied = inner.implied
+        if inner.start is None:
+            self.edge = f"{part} == 1"
+            whole = f"tl.maximum({high[0] if start == '0' else f'{wrap(high, 4)} - ({start})'}, 0)"
+            if (
+                all(c > 0 for _, c in inner.stop.value.terms)
+                and start == "0"
+                and not _picks(inner.stop.value)
+            ):
+                whole = wrap(high, 5)
+            text = f"{whole} // {block} * {block}"
+            self.put("# tiles inside, then the masked one" + ("" if start == "0" else "s at the edge"))
+            self.put(f"{last} = {text if start == '0' else f'{start} + {text}'}")
+            self.put(f"for {part} in tl.static_range(2):")
+            self.level += 1
+            return f"{last} if {self.edge} else {start}", f"{stop} if {self.edge} else {last}"
+        assert isinstance(inner.start, Extent)
+        low = self.x.integer(inner.start.value, ())
+        self.edge = f"{part} != 1"
+        self.put("# masked tiles at the edge, tiles inside, masked tiles at the other edge")
+        begin = low[0] if start == "0" else f"{wrap(low, 4)} - ({start})"
+        shift = "" if start == "0" else f"{start} + "
+        self.put(f"{first} = {shift}tl.cdiv(tl.maximum({begin}, 0), {block}) * {block}")
+        end = high[0] if start == "0" else f"{wrap(high, 4)} - ({start})"
+        self.put(f"{last} = tl.maximum({shift}tl.maximum({end}, 0) // {block} * {block}, {first})")
+        self.put(f"for {part} in tl.static_range(3):")
+        self.level += 1
+        begin = f"{start} if {part} == 0 else ({first} if {part} == 1 else {last})"
+        return begin, f"tl.minimum({first}, {stop}) if {part} == 0 else ({last} if {part} == 1 else {stop})"
 
     def segments(self, s: Loop, tensor: str, first: str, last: str) -> tuple[str, str]:
         """Look up which segments hold the places ``first`` to ``last``."""
@@ -526,9 +683,16 @@ def _taps(at: Int, stream: str, grid: set[str]) -> bool:
     return split is not None and all(k.constant is not None for k in split[0].values())
 
 
-def _words(text: str) -> frozenset[str]:
-    import re
+def _single(program: TileProgram) -> bool:
+    """Whether nothing is left to load once tiles of two grid axes stream."""
+    return sum(isinstance(s, Loop) for s in program.body) == 1
 
+
+def _picks(value: Int) -> bool:
+    return any(isinstance(a, Least | Greatest) for a in value.atoms())
+
+
+def _words(text: str) -> frozenset[str]:
     return frozenset(re.findall(r"[A-Za-z_]\w*", text))
 
 
@@ -541,4 +705,4 @@ def _all(body: tuple[Statement, ...]) -> list[Statement]:
     return out
 
 
-__all__ = ["KernelText", "block_names", "identifiers", "pointer", "print_kernel", "stride"]
+__all__ = ["KernelText", "block_names", "descriptor", "identifiers", "pointer", "print_kernel", "stride"]

@@ -19,9 +19,9 @@ from opspec.ir.dtypes import DType, Storage
 from opspec.ir.integers import ZERO, Int
 from opspec.source import Span
 
-UnaryOp = L[
+UnaryOp = L[  # "exp2" is made by the scheduler alone
     "neg", "not", "abs", "round", "floor", "ceil",
-    "exp", "log", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "reciprocal",
+    "exp", "exp2", "log", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "reciprocal",
 ]  # fmt: skip
 BinaryOp = L["add", "sub", "mul", "div", "min", "max", "floordiv", "mod", "and", "or"]
 CompareOp = L["lt", "le", "gt", "ge", "eq", "ne"]

@@ -60,8 +60,8 @@ def unary(op: UnaryOp, x: Bounded, *, precise: bool = False) -> Bounded:
             return _pole(lambda v: 1.0 / np.sqrt(v), _flushed(x), SQRT)
         case "reciprocal":
             return _pole(lambda v: 1.0 / v, x, 1.0 if precise else DIVIDE, correct=precise)
-        case "not":
-            raise TypeError("`not` of a float")
+        case "not" | "exp2":
+            raise TypeError(f"`{op}` of a float is nothing that a spec can say")
         case _:
             assert_never(op)
 

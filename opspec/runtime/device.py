@@ -311,6 +311,110 @@ def to_f8e5m2_sat(x):
     return clamp_to(x, -57344.0, 57344.0).to(tl.float8e5)
 
 
+INTERPRETED = tl.constexpr(triton.knobs.runtime.interpret)
+
+
+@triton.jit
+def widen_f8e4m3(x, TO: tl.constexpr):
+    """The same values in a wider type; in bf16 four at a time, on NVIDIA devices of capability 9.0 or more.
+
+    A byte ``seeeemmm`` becomes ``s0000eeeemmm0000``, which is the value times 2**-120, and a product sets
+    the exponent right (denormals too). The code of NaN gets all exponent bits by an addition that carries.
+    """
+    if INTERPRETED or tl.bfloat16 != TO:
+        return x.to(TO)
+    return tl.inline_asm_elementwise(
+        """
+        {
+        .reg .b32 zero, wide, sign, code, nan, scale;
+        mov.b32 zero, 0;
+        mov.b32 scale, 0x7b807b80;
+        prmt.b32 wide, zero, $2, 0x5040;
+        and.b32 sign, wide, 0x80008000;
+        and.b32 code, wide, 0x7f007f00;
+        shr.u32 code, code, 4;
+        add.u32 nan, code, 0x00100010;
+        and.b32 nan, nan, 0x08000800;
+        mad.lo.u32 code, nan, 15, code;
+        or.b32 code, code, sign;
+        mul.rn.bf16x2 $0, code, scale;
+        prmt.b32 wide, zero, $2, 0x7060;
+        and.b32 sign, wide, 0x80008000;
+        and.b32 code, wide, 0x7f007f00;
+        shr.u32 code, code, 4;
+        add.u32 nan, code, 0x00100010;
+        and.b32 nan, nan, 0x08000800;
+        mad.lo.u32 code, nan, 15, code;
+        or.b32 code, code, sign;
+        mul.rn.bf16x2 $1, code, scale;
+        }
+        """,
+        "=r,=r,r",
+        [x],
+        dtype=tl.bfloat16,
+        is_pure=True,
+        pack=4,
+    )
+
+
+@triton.jit
+def widen_i8(x, TO: tl.constexpr):
+    """The same integers in a wider type; in bf16 four at a time, on NVIDIA devices of capability 9.0 or more.
+
+    The low seven bits stand behind the exponent of 128; 128 leaves them positive, 256 makes them negative,
+    and these two differ in the bit where the byte has its sign.
+    """
+    if INTERPRETED or tl.bfloat16 != TO:
+        return x.to(TO)
+    return tl.inline_asm_elementwise(
+        """
+        {
+        .reg .b32 zero, wide, low, less;
+        mov.b32 zero, 0;
+        prmt.b32 wide, $2, zero, 0x4140;
+        lop3.b32 low, wide, 0x007f007f, 0x43004300, 0xea;
+        lop3.b32 less, wide, 0x00800080, 0x43004300, 0xea;
+        sub.rn.bf16x2 $0, low, less;
+        prmt.b32 wide, $2, zero, 0x4342;
+        lop3.b32 low, wide, 0x007f007f, 0x43004300, 0xea;
+        lop3.b32 less, wide, 0x00800080, 0x43004300, 0xea;
+        sub.rn.bf16x2 $1, low, less;
+        }
+        """,
+        "=r,=r,r",
+        [x],
+        dtype=tl.bfloat16,
+        is_pure=True,
+        pack=4,
+    )
+
+
+@triton.jit
+def copy_rows(
+    x_ptr,
+    y_ptr,
+    E1,
+    E2,
+    E3,
+    LAST,
+    WIDTH,
+    x_stride_0,
+    x_stride_1,
+    x_stride_2,
+    x_stride_3,
+    BLOCK: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Rows of length LAST, over up to four leading axes, into contiguous rows of WIDTH; 0 behind LAST."""
+    blocks = tl.cdiv(WIDTH, BLOCK)
+    row = (tl.program_id(0) // blocks).to(INDEX)
+    column = (tl.program_id(0) % blocks) * BLOCK + tl.arange(0, BLOCK)
+    at = row % E3 * x_stride_3 + row // E3 % E2 * x_stride_2
+    at += row // E3 // E2 % E1 * x_stride_1 + row // E3 // E2 // E1 * x_stride_0
+    x = tl.load(x_ptr + at + column, mask=column < LAST, other=0.0)
+    tl.store(y_ptr + row * WIDTH + column, x, mask=column < WIDTH)
+
+
 @triton.jit
 def segments(offsets, stride, count, first, last):
     """``begin`` and ``end`` of the segments that hold the places ``first`` to ``last``, by bisection.

@@ -140,6 +140,18 @@ def _narrowed(handle: Any) -> Any:
     return host.TensorHandle(encode(handle.data.astype(np.float64), "bf16"), tl.bfloat16)
 
 
+def _patch_integers() -> None:
+    """Integers become bf16 by way of f32, which holds all that bf16 does."""
+    original = host.InterpreterBuilder.cast_impl
+
+    def cast_impl(self: Any, src: Any, dst_type: Any) -> Any:
+        if dst_type.scalar == tl.bfloat16 and np.issubdtype(src.data.dtype, np.integer) and not _is_bf16(src):
+            return _narrowed(host.TensorHandle(src.data.astype(np.float32), tl.float32))
+        return original(self, src, dst_type)
+
+    host.InterpreterBuilder.cast_impl = cast_impl
+
+
 def _patch_dot() -> None:
     original = host.InterpreterBuilder.create_dot
 
@@ -262,6 +274,12 @@ def _bf16_casts() -> bool:
     return _casts_right(tl.bfloat16, torch.bfloat16, (1.00390625, 1.01171875, 0.3, -0.7), (1.0, 1.015625, 0.30078125, -0.69921875))  # fmt: skip
 
 
+def _integer_casts() -> bool:
+    x = torch.tensor([-128, -1, 0, 127], dtype=torch.int8)
+    y = _run(_cast_kernel, x, torch.zeros(4, dtype=torch.bfloat16), 4, tl.bfloat16)
+    return bool((y.float() == x.float()).all())
+
+
 def _fp8_casts() -> bool:
     e4m3 = _casts_right(tl.float8e4nv, torch.float8_e4m3fn, (464.0, -1000.0, 1.0625, 1.1875), (448.0, -448.0, 1.0, 1.25))  # fmt: skip
     tiny = _casts_right(tl.float8e4nv, torch.float8_e4m3fn, (2.0**-9, 2.0**-10, 3 * 2.0**-10, 1e-9), (2.0**-9, 0.0, 2.0**-8, 0.0))  # fmt: skip
@@ -321,6 +339,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("arithmetic adds the bit patterns of bf16", _sums, _patch_arithmetic),
     Fault("a loop to a bound known at run time raises", _loops, _patch_index),
     Fault("a comparison of scalars becomes a float beside a block", _masks, _patch_splat),
+    Fault("integers become bf16 bit by bit", _integer_casts, _patch_integers),
     Fault("scalar arguments keep 64 bits", _scalars, _patch_scalars),
     Fault("tl.maximum keeps a NaN that the device drops", _maxima, _patch_extremes),
 )

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
 import triton
 import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 from opspec.runtime.tuned import Tuning
 
@@ -158,6 +160,58 @@ def aligned(*tensors: torch.Tensor) -> bool:
     return True
 
 
+def resident(programs: int, warps: int, multiprocessors: int = 132) -> int:
+    """Programs that walk over the tiles of a product: as many as a device holds, and no more than tiles."""
+    return min(programs, multiprocessors * (1 if warps > 4 else 2))
+
+
+def split(
+    extent: int, chunk: int, programs: int, steps: int = 4, multiprocessors: int = 132
+) -> tuple[int, int]:
+    """Parts of a stream of ``extent`` in chunks, and the indices of one, where ``programs`` leave
+    multiprocessors idle; (1, 0) where they don't. A part has at least so many ``steps``."""
+    whole = triton.cdiv(extent, chunk)
+    parts = min(2 * multiprocessors // max(programs, 1), whole // steps)
+    if programs >= multiprocessors or parts < 2:
+        return 1, 0
+    span = triton.cdiv(whole, parts) * chunk
+    return triton.cdiv(extent, span), span
+
+
+def describable(*tensors: torch.Tensor) -> bool:
+    """Whether tiles of all tensors can be moved by tensor-memory descriptors.
+
+    That needs an NVIDIA device of capability 9.0 or more (Triton's interpreter takes them too), unit
+    stride along the last axis, 16-byte alignment along the others, and offsets that fit 31 bits.
+    """
+    for tensor in tensors:
+        size = tensor.element_size()
+        if tensor.numel() == 0 or tensor.data_ptr() % 16 or tensor.stride(-1) != 1:
+            return False
+        if any(s <= 0 or s * size % 16 for s in tensor.stride()[:-1]):
+            return False
+    if index_type(*tensors) is not tl.int32:
+        return False
+    return _has_tensor_memory(tensors[0].device)
+
+
+@cache
+def _has_tensor_memory(device: torch.device) -> bool:
+    if device.type == "cpu":
+        return True
+    return torch.version.cuda is not None and torch.cuda.get_device_capability(device) >= (9, 0)
+
+
+def describe(
+    tensors: Sequence[torch.Tensor], tiles: Sequence[tuple[int, ...] | None]
+) -> tuple[torch.Tensor | TensorDescriptor, ...]:
+    """Each tensor as a descriptor of its tile, or as it is where it has none."""
+    return tuple(
+        t if tile is None else TensorDescriptor(t, list(t.shape), list(t.stride()), list(tile))
+        for t, tile in zip(tensors, tiles, strict=True)
+    )
+
+
 def bucket(extent: int, *sizes: int) -> int:
     """The first of ``sizes`` that holds ``extent``, else the last."""
     return next((s for s in sizes if s >= extent), sizes[-1])
@@ -185,6 +239,62 @@ def pick_tile(tiles: Iterable[Tile], rows: int, columns: int, batch: int = 1, pr
             return tile
     assert last is not None
     return last
+
+
+# Rows, chunk, warps and stages of a chain of products, the best first; f32 operands take half a chunk.
+WIDE = ((128, 64, 4, 2), (128, 64, 8, 2))
+NARROW = ((64, 64, 4, 3), (64, 64, 4, 2), (64, 64, 8, 2), (64, 32, 8, 2))
+FLAT = ((32, 64, 4, 3), (32, 32, 4, 2), (16, 128, 4, 2), (16, 64, 4, 2), (16, 32, 4, 2), (16, 16, 4, 2))
+CHAINS = (*WIDE, *NARROW, *FLAT)
+# where each tile of rows meets an edge of its own, less of a smaller tile is masked
+EDGED = (*NARROW[:2], *WIDE, *NARROW[2:], *FLAT)
+# and small tiles leave room for several programs, one of which multiplies while another takes exponentials
+NARROW_ROWS = 64
+CHAIN_REGISTERS = 216
+
+
+def pick_chain(
+    rows: int,
+    accumulated: int,
+    kept: int,
+    loaded: int,
+    width: int,
+    shared: int,
+    others: int = 1,
+    edged: bool = False,
+    narrow: bool = False,
+) -> tuple[int, int, int, int]:
+    """Rows, chunk, warps and stages for a stream of block products.
+
+    ``accumulated``: f32 elements per row that are carried; ``kept``: operand elements per row;
+    ``loaded``: operand elements per index of the stream, of ``width`` bytes; ``shared``: bytes of
+    shared memory; ``others``: programs along the other axes; ``edged``: whether where the stream ends
+    depends on the row; ``narrow``: whether an operand is stored in bytes. The first that fits and fills the device; if none fills it, the one with the
+    most programs that still fits.
+    """
+    best = None
+    for block, chunk, warps, stages in EDGED if edged or accumulated <= NARROW_ROWS else CHAINS:
+        choice = (block, chunk, warps, stages)
+        if width == 4:
+            choice = (block, max(chunk // 2, 16), warps, 2)
+        elif narrow and block == 16 and chunk == 128:
+            choice = (block, chunk, 8, 3)  # bytes are widened by every thread
+        if block > power_of_2(rows, 16) or not _holds(choice, accumulated, kept, loaded, width, shared):
+            continue
+        best = best or choice
+        if triton.cdiv(rows, block) * others >= 132:
+            return choice
+        if block < best[0]:
+            best = choice
+    return best or CHAINS[-1]
+
+
+def _holds(
+    choice: tuple[int, int, int, int], accumulated: int, kept: int, loaded: int, width: int, shared: int
+) -> bool:
+    block, chunk, warps, stages = choice
+    registers = block * (accumulated + chunk) / (32 * warps)
+    return registers <= CHAIN_REGISTERS and width * (block * kept + stages * chunk * loaded) <= shared
 
 
 def moment(lengths: torch.Tensor, power: int) -> int:

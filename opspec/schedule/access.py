@@ -8,7 +8,7 @@ from opspec.ir.bounds import prove
 from opspec.ir.dtypes import BOOL, F32, I64, DType
 from opspec.ir.facts import facts_of
 from opspec.ir.integers import Int, index
-from opspec.ir.values import Compare, Extent, Literal, Read, Value, map_values
+from opspec.ir.values import Cast, Compare, Extent, Literal, Read, Value, map_values
 from opspec.schedule.exact import holds, identity, number
 from opspec.schedule.graph import Fold, Graph, Load, Node, Store, storage_of
 from opspec.schedule.laws import Law, find_law
@@ -25,6 +25,11 @@ def is_identity(node: Fold) -> bool:
     if node.empty is None or node.monoid not in INFINITY:
         return False
     return number(node.empty) == identity(node.monoid, node.dtype)
+
+
+def plain(value: Value) -> Value:
+    """An operand without the conversion of an integer that a block product makes itself."""
+    return value.x if isinstance(value, Cast) and value.implicit else value
 
 
 class Access:
@@ -188,7 +193,8 @@ class Access:
                 (product.a, (product.rows, product.k)),
                 (product.b, (product.k, product.columns)),
             ):
-                direct = isinstance(value, Read) and value.name == node.name and node.name in self.raw
+                loaded = plain(value)
+                direct = isinstance(loaded, Read) and loaded.name == node.name and node.name in self.raw
                 if direct and set(self._ordered(node.axes)) == set(axes):
                     return axes
         return self._ordered(node.axes)
@@ -207,8 +213,7 @@ class Access:
         product = self.roles.products.get(user.name)
         if product is None:
             return False
-        names = [v.name for v in (product.a, product.b) if isinstance(v, Read)]
-        return load in names
+        return load in [v.name for v in map(plain, (product.a, product.b)) if isinstance(v, Read)]
 
     def _write(self, node: Store) -> Statement:
         axes = self._ordered(node.axes)

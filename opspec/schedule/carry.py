@@ -5,7 +5,7 @@ from __future__ import annotations
 from opspec.ir.dtypes import BOOL, F32, I64
 from opspec.ir.integers import ZERO
 from opspec.ir.values import Binary, BinaryOp, Compare, Extent, Literal, Read, Select, Value, map_values
-from opspec.schedule.access import INFINITY, is_identity
+from opspec.schedule.access import INFINITY, is_identity, plain
 from opspec.schedule.domain import nonempty
 from opspec.schedule.graph import Fold, Load
 from opspec.schedule.laws import NEW, OLD, Law
@@ -248,7 +248,8 @@ class Carry(Prefixes):
         self, value: Value, axes: tuple[str, str], product: Product, masks: tuple[Value, ...]
     ) -> Operand:
         usable = tuple(m for m in masks if self._mask_axes(m) <= set(axes) | self._scalars())
-        computed = not (isinstance(value, Read) and isinstance(self.nodes[value.name], Load))
+        loaded = plain(value)
+        computed = not (isinstance(loaded, Read) and isinstance(self.nodes[loaded.name], Load))
         if computed:
             usable = (*self._in_range((product.k,)), *usable)
         return Operand(value=self._value(value), axes=axes, cast=product.cast, masks=usable)

@@ -6,10 +6,9 @@ block dimensions of a statement are those of its plan; a fold leaves the dimensi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import assert_never
 
-from opspec.ir.values import Read, Reduce, Value, walk
+from opspec.ir.values import Read, Reduce, walk
 from opspec.ir.values import Scan as ScanValue
 from opspec.schedule.tile import (
     Begin,
@@ -26,6 +25,7 @@ from opspec.schedule.tile import (
     TileProgram,
     Var,
     Write,
+    values_of,
 )
 
 
@@ -42,7 +42,7 @@ def check_tile(program: TileProgram) -> TileProgram:
 
 def _block(body: tuple[Statement, ...], known: set[str], declared: dict[str, Var], dims: set[str]) -> None:
     for s in body:
-        for value in _values(s):
+        for value in values_of(s):
             for part in walk(value):
                 if isinstance(part, Read) and part.name not in known:
                     raise IllegalTile(f"`{part.name}` is read before it is assigned")
@@ -79,38 +79,3 @@ def _assigned(var: Var, declared: dict[str, Var], dims: set[str]) -> str:
     if not set(var.axes) <= dims:
         raise IllegalTile(f"`{var.name}` has a dimension that no axis of the program gives")
     return var.name
-
-
-def _values(s: Statement) -> Iterator[Value]:
-    match s:
-        case Fetch(masks=masks, other=other):
-            yield from masks
-            if other is not None:
-                yield other
-        case Let(value=value):
-            yield value
-        case (
-            Collapse(value=value, masks=masks)
-            | Combine(value=value, masks=masks)
-            | Write(value=value, masks=masks)
-        ):
-            yield value
-            yield from masks
-        case Locate(value=value, extreme=extreme, at=at, masks=masks):
-            yield from (value, extreme, at, *masks)
-        case Scan(value=value, decay=decay, masks=masks):
-            yield value
-            if decay is not None:
-                yield decay
-            yield from masks
-        case Multiply(a=a, b=b):
-            for operand in (a, b):
-                yield operand.value
-                yield from operand.masks
-        case Loop(start=start, stop=stop):
-            yield start
-            yield stop
-        case Begin() | Remark():
-            return
-        case _:
-            assert_never(s)

@@ -15,7 +15,7 @@ from opspec.schedule.graph import Fold, Graph, Load, Point, Prefix, Store
 from opspec.schedule.names import Names
 from opspec.schedule.roles import Roles
 from opspec.schedule.sweeps import Levels, Sweep, Sweeps
-from opspec.schedule.tile import AxisPlan, Let, Loop, Remark, Role, Statement, TileProgram
+from opspec.schedule.tile import AxisPlan, Carried, Let, Loop, Remark, Role, Statement, TileProgram
 
 
 def place(graph: Graph, roles: Roles, variant: str, name: Names) -> TileProgram:
@@ -115,6 +115,7 @@ class Placer(Sweeps):
         self.env, self.pending = before, pending
         ends = self._segment_bounds(sweep.axis)
         start, stop = ends or self._stream_bounds(sweep.axis, [*roots, *scans])
+        carried = () if scans or places - {None} else self._carried(opened)
         out.append(
             Loop(
                 axis=sweep.axis,
@@ -124,6 +125,7 @@ class Placer(Sweeps):
                 sweep=sweep.number,
                 sweeps=sweep.count,
                 reverse=sweep.reverse,
+                carried=carried,
                 segments=self.segments[sweep.axis].tensor if ends else None,
             )
         )
@@ -134,6 +136,19 @@ class Placer(Sweeps):
             assert isinstance(node, Fold)
             out += self._finish_place(node) if self._beside(name, have) is not None else self._finish(node)
         return out
+
+    def _carried(self, opened: list[str]) -> tuple[Carried, ...]:
+        """What a loop carries and how two values of it combine."""
+        out: list[Carried] = []
+        for name in opened:
+            node, law = self.nodes[name], self.laws.get(name)
+            assert isinstance(node, Fold)
+            state = None if law is None else self.carried[law.state].name
+            factor = None if law is None else law.factor
+            out.append(Carried(var=self.carried[name], monoid=node.monoid, state=state, factor=factor))
+            if name in self.seen:
+                out.append(Carried(var=self.seen[name], monoid="max"))
+        return tuple(out)
 
     def _straight(self, names: list[str]) -> list[Statement]:
         out: list[Statement] = []

@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from opspec.ir.integers import Int
 from opspec.ir.program import Boundary, Kernel, Op
 from opspec.schedule.block import Block, build_block
+from opspec.schedule.exponent import fold_exponentials
 from opspec.schedule.extremes import pair_extremes
 from opspec.schedule.graph import Graph, build_graph
 from opspec.schedule.legal import check_tile
+from opspec.schedule.lend import lend_rows
 from opspec.schedule.names import Names
 from opspec.schedule.packed import keeps_bytes_together, packed_axes
+from opspec.schedule.peel import peel
 from opspec.schedule.place import place
 from opspec.schedule.refuse import unfusable, unsupported
-from opspec.schedule.rewrites import Applied, pull_factors, share_equal
+from opspec.schedule.rewrites import Applied, invert_divisors, pull_factors, share_equal
 from opspec.schedule.roles import Roles, assign_roles
 from opspec.schedule.select import select_elements
+from opspec.schedule.split import Split, split_stream
 from opspec.schedule.tile import TileProgram
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """One assignment of roles and the tile program that it gives."""
+    """One assignment of roles and the tile program that it gives; ``split``: its stream in several programs."""
 
     roles: Roles
     program: TileProgram
+    split: Split | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,21 +68,29 @@ def schedule_kernel(
         )
         raise unfusable(message, kernel.span, help="drop the block, or use what it computes")
     graph, pulled = pull_factors(pair_extremes(graph))
-    rewrites = (*selected, *shared, *pulled)
+    graph, inverted = invert_divisors(graph)
+    graph, lent = lend_rows(graph)
+    rewrites = (*selected, *shared, *pulled, *inverted, *lent)
     variants = []
     packed = packed_axes(graph)
     for roles in assign_roles(graph, typical):
         if packed and not keeps_bytes_together(graph, roles):
             continue
         label = "streamed" if roles.stream else "resident"
-        program = check_tile(
-            place(graph, roles, label, Names(taken=set(reserved) | {a.name for a in block.axes}))
-        )
+        fresh = Names(taken=set(reserved) | {a.name for a in graph.block.axes})
+        program = check_tile(peel(fold_exponentials(place(graph, roles, label, fresh), fresh)))
         variants.append(Variant(roles=roles, program=program))
     if not variants and packed:
         raise unsupported(
             f"no order of loops of kernel `{kernel.name}` holds both elements of a byte in i4", kernel.span
         )
+    if variants and variants[-1].roles.products:
+        last = variants[-1]
+        split = split_stream(last.program, fresh)
+        if split is not None:
+            check_tile(split.partial)
+            check_tile(split.merge)
+            variants[-1] = replace(last, split=split)
     if not variants:
         raise unfusable(f"no order of loops carries kernel `{kernel.name}` in one launch", kernel.span)
-    return Plan(block=block, graph=graph, rewrites=rewrites, variants=tuple(variants))
+    return Plan(block=graph.block, graph=graph, rewrites=rewrites, variants=tuple(variants))

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from opspec.ir.values import Unary, walk
-from opspec.schedule.tile import Let, Loop, Multiply, Statement, TileProgram, statements
+from opspec.ir.dtypes import DType, choices
+from opspec.ir.values import Cast, Read, Unary, walk
+from opspec.schedule.tile import Fetch, Let, Loop, Multiply, Statement, TileProgram, Write, statements
 
 REGISTERS_PER_THREAD = 255
 BARRIER_BYTES = 8
 OVERHEAD = 64  # registers per thread for addresses, masks and operands in flight
+OVERHEAD_DESCRIBED = 48
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,50 +39,91 @@ class ProductTile:
     warps: int
     stages: int
 
-    def shared_memory(self, bits: int, *, descriptors: bool = False, sharing: int = 1) -> int:
+    def shared_memory(
+        self, bits: int, *, descriptors: bool = False, sharing: int = 1, result: int = 16
+    ) -> int:
         """Bytes of shared memory with operands of ``bits`` bits.
 
         ``sharing``: products that run side by side on one row operand, each with columns of its own.
 
         ``descriptors``: loads through tensor-memory descriptors, which stage the epilogue's tile
-        (in the operands' width) and need barriers.
+        of ``result`` bits an element and need barriers.
         """
         operands = self.stages * (self.rows + sharing * self.columns) * self.depth * bits // 8
         if not descriptors:
             return operands
-        return operands + self.rows * self.columns * bits // 8 + (self.stages + 1) * BARRIER_BYTES
+        return operands + self.rows * self.columns * result // 8 + (self.stages + 1) * BARRIER_BYTES
 
     def accumulator_registers(self) -> int:
         """32-bit registers per thread that the f32 accumulator takes."""
         return self.rows * self.columns // (32 * self.warps)
 
     def fits(
-        self, limits: Limits, bits: int, *, descriptors: bool = False, epilogue: int = 0, sharing: int = 1
+        self,
+        limits: Limits,
+        bits: int,
+        *,
+        descriptors: bool = False,
+        epilogue: int = 0,
+        sharing: int = 1,
+        result: int = 16,
     ) -> bool:
         """Whether a multiprocessor can hold one such block; ``epilogue``: further values per element."""
-        registers = self.accumulator_registers() * (sharing + epilogue) + OVERHEAD
+        # with descriptors neither addresses nor masks take registers, and an epilogue goes piece by piece
+        held = sharing if descriptors else sharing + epilogue
+        overhead = OVERHEAD_DESCRIBED if descriptors else OVERHEAD
+        registers = self.accumulator_registers() * held + overhead
         return (
-            self.shared_memory(bits, descriptors=descriptors, sharing=sharing) <= limits.shared_memory
+            self.shared_memory(bits, descriptors=descriptors, sharing=sharing, result=result)
+            <= limits.shared_memory
             and registers <= REGISTERS_PER_THREAD
             and registers * 32 * self.warps <= limits.registers
         )
 
 
 # Wide tiles first: they read each operand least often.
-SHAPES_16 = (
-    (128, 256, 64, 8, 3), (128, 128, 64, 8, 3), (128, 64, 64, 4, 3), (128, 64, 64, 8, 3), (64, 128, 64, 4, 4), (64, 64, 64, 4, 4),
-    (32, 64, 64, 4, 4), (16, 128, 64, 4, 4), (16, 64, 128, 4, 4), (16, 32, 128, 2, 4), (16, 16, 64, 2, 4),
-)  # fmt: skip
-SHAPES_32 = (
-    (64, 64, 16, 4, 2), (64, 32, 16, 4, 2), (32, 32, 32, 4, 2), (16, 32, 32, 2, 2), (16, 16, 32, 2, 2),
-)  # fmt: skip
+SHAPES: dict[str, tuple[tuple[int, int, int, int, int], ...]] = {
+    "16": (
+        (128, 256, 64, 8, 3), (128, 128, 64, 8, 4), (128, 64, 64, 4, 3), (128, 64, 64, 8, 3), (64, 128, 64, 4, 4),
+        (64, 64, 128, 4, 3), (64, 64, 64, 4, 4), (32, 64, 128, 4, 4), (32, 64, 64, 4, 4), (16, 128, 64, 4, 4),
+        (16, 64, 128, 4, 4), (16, 32, 128, 2, 4), (16, 16, 64, 2, 4),
+    ),
+    "8": (
+        (128, 128, 128, 4, 3), (128, 64, 128, 4, 3), (64, 128, 128, 4, 4), (64, 64, 128, 4, 4), (32, 64, 128, 4, 4),
+        (16, 128, 128, 4, 4), (16, 64, 128, 4, 4), (16, 32, 128, 2, 4), (16, 16, 128, 2, 4),
+    ),
+    "mixed": (
+        (128, 128, 64, 8, 3), (64, 128, 128, 4, 3), (64, 64, 128, 4, 3), (32, 64, 128, 4, 4), (16, 32, 128, 2, 4),
+        (16, 16, 128, 2, 4),
+    ),
+    "32": (
+        (64, 64, 16, 4, 2), (64, 32, 16, 4, 2), (32, 32, 32, 4, 2), (16, 32, 32, 2, 2), (16, 16, 32, 2, 2),
+    ),
+}  # fmt: skip
+BITS = {"16": 16, "8": 8, "mixed": 16, "32": 32}
 
 
-def candidates(bits: int) -> Iterator[ProductTile]:
-    """Tiles worth offering for operands of ``bits`` bits, with fewer stages as a fallback."""
-    for rows, columns, depth, warps, stages in SHAPES_32 if bits == 32 else SHAPES_16:
+def candidates(kind: str) -> Iterator[ProductTile]:
+    """Tiles worth offering for operands of a kind (16, 8 or 32 bits, or 16 beside 8), fewer stages as a fallback."""
+    for rows, columns, depth, warps, stages in SHAPES[kind]:
         for s in range(stages, 1, -1):
             yield ProductTile(rows=rows, columns=columns, depth=depth, warps=warps, stages=s)
+
+
+def operand_kind(program: TileProgram) -> str:
+    """What the operands of a program's block products are stored in, where they are not f32."""
+    tensors = {t.name: t for t in program.tensors}
+    fetched = {s.var.name: s for s in statements(program.body) if isinstance(s, Fetch) and s.raw}
+    bits: set[int] = set()
+    for s in statements(program.body):
+        if isinstance(s, Multiply):
+            for o in (s.a, s.b):
+                value = o.value.x if isinstance(o.value, Cast) and o.value.implicit else o.value
+                fetch = fetched.get(value.name) if isinstance(value, Read) else None
+                stored = () if fetch is None else choices(tensors[fetch.tensor].dtype)
+                bits |= {d.bits for d in stored} or {16}
+    narrow = {b for b in bits if b <= 8}
+    return "16" if not narrow else "mixed" if bits - narrow else "8"
 
 
 def epilogue_registers(program: TileProgram) -> int:
@@ -95,6 +138,16 @@ def epilogue_registers(program: TileProgram) -> int:
     return int(any(isinstance(v, Unary) and v.op != "neg" for s in lets for v in walk(s.value)))
 
 
+def result_bits(program: TileProgram) -> int:
+    """Bits of the widest result where operands have at most 16."""
+    stored = [
+        t.dtype
+        for t in program.tensors
+        if any(isinstance(s, Write) and s.tensor == t.name for s in statements(program.body))
+    ]
+    return max([16, *(d.bits for d in stored if isinstance(d, DType))])
+
+
 def side_by_side(program: TileProgram) -> int:
     """How many block products accumulate in one loop."""
     loops = [s for s in statements(program.body) if isinstance(s, Loop)]
@@ -102,13 +155,66 @@ def side_by_side(program: TileProgram) -> int:
     return max([1, *counts])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """Block shapes that a chain of products holds, without its rows or its stream.
+
+    ``accumulated``: of carried accumulators, per row. ``kept``: of operands loaded before the stream,
+    per row. ``loaded``: of operands loaded in the stream, per index of it.
+    """
+
+    accumulated: tuple[tuple[str, ...], ...]
+    kept: tuple[tuple[str, ...], ...]
+    loaded: tuple[tuple[str, ...], ...]
+
+    @property
+    def axes(self) -> frozenset[str]:
+        """Every axis of these shapes."""
+        return frozenset(
+            a for shapes in (self.accumulated, self.kept, self.loaded) for s in shapes for a in s
+        )
+
+
+def held_elements(program: TileProgram, rows: str, streams: frozenset[str]) -> Held:
+    """What the products of a streamed program hold beside a tile of ``rows`` and a chunk of ``streams``."""
+    accumulated: list[tuple[str, ...]] = []
+    kept: list[tuple[str, ...]] = []
+    loaded: list[tuple[str, ...]] = []
+    inside = {
+        id(s) for loop in statements(program.body) if isinstance(loop, Loop) for s in statements(loop.body)
+    }
+    for s in statements(program.body):
+        if isinstance(s, Multiply) and s.accumulate and rows in s.var.axes:
+            accumulated.append(tuple(a for a in s.var.axes if a != rows))
+        elif isinstance(s, Fetch) and s.raw and id(s) in inside and streams & set(s.var.axes):
+            loaded.append(tuple(a for a in s.var.axes if a not in streams))
+        elif isinstance(s, Fetch) and s.raw and rows in s.var.axes and id(s) not in inside:
+            kept.append(tuple(a for a in s.var.axes if a != rows))
+    return Held(accumulated=tuple(accumulated), kept=tuple(kept), loaded=tuple(loaded))
+
+
 def offered_tiles(
-    limits: Limits, bits: int, epilogue: int = 0, sharing: int = 1
+    limits: Limits,
+    kind: str,
+    epilogue: int = 0,
+    sharing: int = 1,
+    *,
+    descriptors: bool = False,
+    result: int = 16,
 ) -> tuple[tuple[int, int, int, int, int], ...]:
     """For each shape the deepest pipeline that fits; shapes that don't fit are dropped."""
     out: dict[tuple[int, int, int], tuple[int, int, int, int, int]] = {}
-    for tile in candidates(bits):
+    for tile in candidates(kind):
         key = (tile.rows, tile.columns, tile.depth)
-        if key not in out and tile.fits(limits, bits, epilogue=epilogue, sharing=sharing):
+        if sharing > 1 and tile.rows >= 128 and tile.warps < 8:
+            continue  # several accumulators want more threads
+        if key not in out and tile.fits(
+            limits,
+            BITS[kind],
+            descriptors=descriptors,
+            epilogue=epilogue,
+            sharing=sharing,
+            result=result,
+        ):
             out[key] = (tile.rows, tile.columns, tile.depth, tile.warps, tile.stages)
     return tuple(out.values())

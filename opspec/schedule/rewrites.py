@@ -18,9 +18,23 @@ from opspec.ir.bounds import prove
 from opspec.ir.dtypes import F32
 from opspec.ir.facts import facts_of
 from opspec.ir.integers import index
-from opspec.ir.values import Binary, Literal, Read, Select, Unary, Value, map_values, walk
+from opspec.ir.values import (
+    Binary,
+    Cast,
+    Compare,
+    Extent,
+    Literal,
+    Read,
+    Scalar,
+    Select,
+    Unary,
+    Value,
+    integers,
+    map_values,
+    walk,
+)
 from opspec.schedule.domain import nonempty
-from opspec.schedule.graph import Fold, Graph, Load, Node, Point, Prefix, Store
+from opspec.schedule.graph import Fold, Graph, Load, Node, Point, Prefix, Store, node_values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,3 +261,61 @@ def _reached(graph: Graph, value: Value) -> frozenset[str]:
             if not isinstance(node, Load):
                 stack += graph.deps(node)
     return frozenset(found)
+
+
+def invert_divisors(graph: Graph) -> tuple[Graph, tuple[Applied, ...]]:
+    """Multiply by the reciprocal of what is the same for a whole launch, instead of dividing each element.
+
+    Not where a floor, a rounding, a comparison or an integer follows: there the last bit matters (rule 12).
+    """
+    exact: set[str] = set()
+    for node in reversed(graph.nodes):
+        if node.name in exact or any(_wants_exact(v) for v in node_values(node)):
+            exact |= set(graph.deps(node))
+            exact |= {node.name} if any(_wants_exact(v) for v in node_values(node)) else set()
+    applied: list[Applied] = []
+
+    def change(value: Value) -> Value:
+        value = map_values(value, change)
+        if (
+            isinstance(value, Binary)
+            and value.op == "div"
+            and _of_launch(value.b)
+            and not _of_launch(value.a)
+        ):
+            inverse = Unary(op="reciprocal", x=value.b, dtype=F32)
+            return Binary(op="mul", a=value.a, b=inverse, dtype=F32, span=value.span)
+        return value
+
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        changed = change(node.value) if isinstance(node, Point) and node.name not in exact else None
+        if isinstance(node, Point) and changed is not None and changed != node.value:
+            text = "multiplies by the reciprocal of what a launch has once"
+            applied.append(Applied(rule="invert", statement=node.define.origin, text=text))
+            nodes.append(replace(node, value=changed))
+        else:
+            nodes.append(node)
+    return replace(graph, nodes=tuple(nodes)), tuple(applied)
+
+
+def _of_launch(value: Value) -> bool:
+    """Whether a value is made of dims, scalars and numbers alone, and more than a number."""
+    parts = list(walk(value))
+    if any(isinstance(v, Read) or any(i.free_indices() for i in integers(v)) for v in parts):
+        return False
+    return any(isinstance(v, Extent | Scalar) for v in parts)
+
+
+def _wants_exact(value: Value) -> bool:
+    for v in walk(value):
+        match v:
+            case Unary(op="floor" | "ceil" | "round"):
+                return True
+            case Compare(a=a) if a.dtype.kind == "float":
+                return True
+            case Cast(implicit=False):
+                return True
+            case Binary(op="floordiv" | "mod"):
+                return True
+    return False

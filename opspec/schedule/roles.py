@@ -116,8 +116,12 @@ def _laned(graph: Graph, stream: tuple[str, ...], products: dict[str, Product]) 
 
 
 def axis_order(graph: Graph) -> tuple[str, ...]:
-    """Axes in the order of the results' axes, then of the inputs'."""
-    seen: dict[str, None] = {}
+    """Axes in the order of the results' axes, then of the inputs'; those that no address uses come first."""
+    addressed = {
+        x for n in graph.nodes if isinstance(n, Load | Store) for i in n.at for x in i.free_indices()
+    }
+    lent = {x for n in graph.nodes if isinstance(n, Store) for x in n.axes}
+    seen = dict.fromkeys(a.name for a in graph.block.axes if a.name in lent - addressed)
     stores: list[Load | Store] = [n for n in graph.nodes if isinstance(n, Store)]
     loads = [n for n in graph.nodes if isinstance(n, Load)]
     for node in (*stores, *sorted(loads, key=lambda n: -len(n.at))):
@@ -156,28 +160,48 @@ def windows(graph: Graph, grid: tuple[str, ...], inner: tuple[str, ...]) -> set[
     return found & reduced - stored
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sides:
+    """The two factors of a sum that a matrix unit may run, and the type in which they enter it."""
+
+    a: Value
+    b: Value
+    cast: Storage | None
+
+
+def product_sides(graph: Graph, fold: Fold) -> Sides | None:
+    """The factors of a sum of products of two values that both carry all its summed indices."""
+    if fold.monoid != "sum" or not isinstance(fold.body, Binary) or fold.body.op != "mul":
+        return None
+    a, b, over = fold.body.a, fold.body.b, set(fold.over)
+    if not over <= graph.axes_of(a) & graph.axes_of(b):
+        return None
+    if any(
+        not c.free_indices() <= graph.axes_of(a) and not c.free_indices() <= graph.axes_of(b)
+        for c in fold.constraints
+    ):
+        return None
+    if fold.dtype is F32:
+        return Sides(a=a, b=b, cast=_operand_type(graph, fold, a, b))
+    if fold.dtype is not I32 or not all(_is_i8(graph, x) for x in (a, b)):
+        return None
+    return Sides(a=a, b=b, cast=I8)  # the matrix unit multiplies bytes into 32-bit integers
+
+
 def find_products(graph: Graph, grid: tuple[str, ...], inner: tuple[str, ...]) -> dict[str, Product]:
     """Folds whose body is a product of two operands with rows, columns and a shared reduced axis."""
     found: dict[str, Product] = {}
     for fold in graph.nodes:
-        if not isinstance(fold, Fold) or fold.monoid != "sum" or not isinstance(fold.body, Binary):
+        sides = product_sides(graph, fold) if isinstance(fold, Fold) else None
+        if sides is None or not isinstance(fold, Fold):
             continue
-        if fold.body.op != "mul":
-            continue
-        a, b, over = fold.body.a, fold.body.b, set(fold.over)
+        a, b, over = sides.a, sides.b, set(fold.over)
         left, right = graph.axes_of(a) - over, graph.axes_of(b) - over
-        if not over <= graph.axes_of(a) & graph.axes_of(b):
-            continue
         # of several reduced axes the last meets the matrix unit, the others are walked one at a time
         k = max(fold.over, key=axis_order(graph).index)
         rows = [x for x in (*inner, *grid) if x in left - right]
         columns = [x for x in (*inner, *grid) if x in right - left]
         if not rows or not columns:
-            continue
-        if any(
-            not c.free_indices() <= graph.axes_of(a) and not c.free_indices() <= graph.axes_of(b)
-            for c in fold.constraints
-        ):
             continue
         pick_row, pick_column = _prefer(rows, inner), _prefer(columns, inner)
         if pick_row is None or pick_column is None:
@@ -186,13 +210,7 @@ def find_products(graph: Graph, grid: tuple[str, ...], inner: tuple[str, ...]) -
         held = set(inner) - over - around
         if graph.axes_of(a) & held - {pick_row} or graph.axes_of(b) & held - {pick_column}:
             continue
-        row_first = _before(graph, pick_row, pick_column)
-        cast = _operand_type(graph, fold, a, b)
-        if fold.dtype is not F32:
-            if fold.dtype is not I32 or not all(_is_i8(graph, x) for x in (a, b)):
-                continue
-            cast = I8  # the matrix unit multiplies bytes into 32-bit integers
-        if not row_first:
+        if not _before(graph, pick_row, pick_column):
             a, b, pick_row, pick_column = b, a, pick_column, pick_row
         found[fold.name] = Product(
             fold=fold.name,
@@ -201,7 +219,7 @@ def find_products(graph: Graph, grid: tuple[str, ...], inner: tuple[str, ...]) -
             k=k,
             rows=pick_row,
             columns=pick_column,
-            cast=cast,
+            cast=sides.cast,
             steps=frozenset(over - {k}),
             around=frozenset(around),
         )

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal as L
+from typing import assert_never
 
 from opspec.ir.dtypes import DType, Storage
 from opspec.ir.integers import Int
 from opspec.ir.program import Op, Tensor
-from opspec.ir.values import Monoid, Value
+from opspec.ir.values import Monoid, Read, Value, integers, walk
 
 Role = L["grid", "tile", "stream"]
 Precision = L["ieee", "tf32"]
@@ -169,6 +170,29 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Carried:
+    """A variable that a loop carries, and how two of its values combine.
+
+    Plain: by ``monoid``. With a ``state``, another carried variable, each is first brought to the joint
+    state by ``factor``, a function of the values that ``OLD`` and ``NEW`` stand for.
+    """
+
+    var: Var
+    monoid: Monoid
+    state: str | None = None
+    factor: Value | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inner:
+    """The part of a stream, ``start`` (None: the loop's) to ``stop``, whose whole tiles meet the masks ``implied``."""
+
+    start: Value | None
+    stop: Value
+    implied: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Loop:
     """A sequential walk over a stream axis in chunks, from ``start`` to ``stop``; the last chunk first
     where it is ``reverse``.
@@ -183,6 +207,8 @@ class Loop:
     body: tuple[Statement, ...]
     sweep: int
     sweeps: int
+    inner: Inner | None = None
+    carried: tuple[Carried, ...] = ()
     reverse: bool = False
     segments: str | None = None
 
@@ -199,7 +225,7 @@ Statement = Fetch | Let | Collapse | Begin | Combine | Locate | Scan | Multiply 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TileProgram:
-    """One structural variant of a kernel block."""
+    """One structural variant of a kernel block. ``sizes``: integers from the host beside the op's dims."""
 
     op: Op
     kernel: str
@@ -211,6 +237,7 @@ class TileProgram:
     vars: tuple[Var, ...]
     data: tuple[tuple[tuple[str, tuple[Int, ...]], str], ...]
     notes: tuple[str, ...]
+    sizes: tuple[str, ...] = ()
 
     def axis(self, name: str) -> AxisPlan:
         """The plan of an axis."""
@@ -223,3 +250,49 @@ def statements(body: tuple[Statement, ...]) -> Iterator[Statement]:
         yield s
         if isinstance(s, Loop):
             yield from statements(s.body)
+
+
+def integers_of(s: Statement) -> Iterator[Int]:
+    """The integer expressions of a statement: addresses, and those inside its values."""
+    if isinstance(s, Fetch | Write):
+        yield from s.at
+    for value in values_of(s):
+        for part in walk(value):
+            if not isinstance(part, Read):
+                yield from integers(part)
+
+
+def values_of(s: Statement) -> Iterator[Value]:
+    """The values that a statement uses; of a loop those of its bounds."""
+    match s:
+        case Fetch(masks=masks, other=other):
+            yield from masks
+            if other is not None:
+                yield other
+        case Let(value=value):
+            yield value
+        case (
+            Collapse(value=value, masks=masks)
+            | Combine(value=value, masks=masks)
+            | Write(value=value, masks=masks)
+        ):
+            yield value
+            yield from masks
+        case Locate(value=value, extreme=extreme, at=at, masks=masks):
+            yield from (value, extreme, at, *masks)
+        case Scan(value=value, decay=decay, masks=masks):
+            yield value
+            if decay is not None:
+                yield decay
+            yield from masks
+        case Multiply(a=a, b=b):
+            for operand in (a, b):
+                yield operand.value
+                yield from operand.masks
+        case Loop(start=start, stop=stop):
+            yield start
+            yield stop
+        case Begin() | Remark():
+            return
+        case _:
+            assert_never(s)

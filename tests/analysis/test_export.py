@@ -75,3 +75,10 @@ def test_names_python_can_not_take():
 def test_tidy_cancels_and_factors():
     assert str(tidy(A * B / (A * C))) == "B/C"
     assert str(tidy(A * B + A * C)) == "A*(B + C)"
+
+
+def test_a_form_whose_expansion_is_long_stays_as_it_is():
+    form = (A + B + 1) ** 64 * (A + B) ** 64
+    assert tidy(form) is form
+    assert tidy(form / C**65) == form / C**65
+    assert tidy((A + B) ** 2 - (A - B) ** 2) == 4 * A * B

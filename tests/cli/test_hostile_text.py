@@ -93,6 +93,29 @@ def test_hostile_text(tmp_path, title: str):
     assert len(ran.stdout) < 400_000
 
 
+QUERIES = {
+    "5,000 parentheses": ("(" * 5_000 + "flops" + ")" * 5_000, "OP721"),
+    "100,000 digits": ("flops * " + "9" * 100_000, "OP721"),
+    "a tower of powers": ("flops ** 9 ** 9 ** 9", "OP721"),
+    "powers that expand without end": ("(N + 1) ** 64 * (N + 2) ** 64 * (N + flops / 1 FLOP) ** 64", ""),
+    "code": ("__import__('os').system('touch pwned')", "OP721"),
+    "a template": ("{{ 7 * 7 }}", "OP721"),
+    "an attribute": ("flops.__class__.__mro__", "OP722"),
+    "a name of 100,000 characters": ("a" * 100_000, "OP721"),
+}
+
+
+@pytest.mark.parametrize("title", QUERIES)
+def test_hostile_queries(tmp_path, title: str):
+    query, code = QUERIES[title]
+    (tmp_path / "a.op").write_text(HEAD + "x[i] * 2" + TAIL)
+    ran = run("query", "a.op", query, cwd=tmp_path)
+    assert "Traceback" not in ran.stderr
+    assert ran.returncode == (2 if code else 0), (ran.returncode, ran.stderr[-2000:])
+    assert code in ran.stderr
+    assert not list(tmp_path.rglob("pwned"))
+
+
 HOSTILE_NAMES = '''"""{{ 7 * 7 }} {% for x in y %} ${HOME} %s {0.__class__} {% raw %} \\x00 \\N{BULLET} \\u0000"""
 
 # {{ config }} {% endraw %} {# #} """ ' %d {} __import__("os").system("touch pwned")

@@ -85,18 +85,20 @@ def _compile(request: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
             for extents in request["extents"]:
                 dims = extents if isinstance(extents, dict) else dict.fromkeys(op.dims, extents)
                 for launch in launches:
-                    for kernel, options in _choices(
-                        kernels, op, launch, names, dims, dtypes, bool(request.get("wide"))
+                    gpu = target(request.get("target", "sm_90"))
+                    for kernel, options, tiles in _choices(
+                        kernels, op, launch, names, dims, dtypes, gpu, bool(request.get("wide"))
                     ):
                         c = compiling._compile(
                             op,
                             launch,
                             kernel,
                             options,
+                            tiles,
                             dims,
                             dtypes,
                             "",
-                            target(request.get("target", "sm_90")),
+                            gpu,
                         )
                         rows.append(
                             {
@@ -108,8 +110,9 @@ def _compile(request: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
 
 
 def _choices(
-    kernels: Any, op: Any, launch: Any, names: Any, dims: Any, dtypes: Any, wide: bool
-) -> list[tuple[Any, dict[str, Any]]]:
+    kernels: Any, op: Any, launch: Any, names: Any, dims: Any, dtypes: Any, gpu: Any, wide: bool
+) -> list[tuple[Any, dict[str, Any], Any]]:
+    """What a launch would choose: with pointers, and where the target has them with descriptors too."""
     prefix = f"_configure_{compiling_name(op, launch)}"
     function = getattr(kernels, prefix)
     wanted = function.__code__.co_varnames[: function.__code__.co_argcount]
@@ -120,12 +123,19 @@ def _choices(
     host["width"] = max((compiling._width(t.dtype, dtypes) for t in read), default=4)
     full = dims | {k: v.evaluate(dims) for k, v in op.derived}
     host["aligned"] = all(t.extents[-1].evaluate(full) % 16 == 0 for t in read if len(t.extents) > 1)
-    kernel, _, options = function(*(host[w] for w in wanted))
-    if wide:
-        import triton.language as tl
+    out = []
+    for described in (False, True):
+        host["described"] = described
+        kernel, _, options, *more = function(*(host[w] for w in wanted))
+        tiles = more[0] if more else None
+        if described and (tiles is None or wide or gpu.backend != "cuda" or int(gpu.arch) < 90):
+            continue
+        if wide:
+            import triton.language as tl
 
-        options = {**options, "INDEX": tl.int64}
-    return [(kernel, dict(options))]
+            options = {**options, "INDEX": tl.int64}
+        out.append((kernel, dict(options), tiles))
+    return out
 
 
 def compiling_name(op: Any, launch: Any) -> str:

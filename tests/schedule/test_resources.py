@@ -35,7 +35,7 @@ def test_a_profile_drops_what_it_cannot_hold():
     "limits", [SMALL, BIG, Limits(shared_memory=65536)], ids=["101376", "232448", "65536"]
 )
 def test_every_offer_fits(limits: Limits, bits: int):
-    offers = offered_tiles(limits, bits)
+    offers = offered_tiles(limits, str(bits))
     assert offers
     for rows, columns, depth, warps, stages in offers:
         made = ProductTile(rows=rows, columns=columns, depth=depth, warps=warps, stages=stages)

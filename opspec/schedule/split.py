@@ -1,0 +1,274 @@
+"""One stream in several programs: each walks a part of it, and a second launch joins what they carried.
+
+A program that streams can't be faster than one multiprocessor. Where too few programs are left for a
+device, the stream is cut; what the loop carries (an accumulator, or a running extreme and the sums beside
+it) goes to workspace, and the same laws that move it on from step to step join the parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from opspec.ir.dtypes import BOOL, F32, I64
+from opspec.ir.integers import Datum, Int, dim, greatest, index, least
+from opspec.ir.program import Tensor
+from opspec.ir.values import (
+    Binary,
+    Compare,
+    Extent,
+    Literal,
+    Read,
+    Select,
+    Value,
+    integers,
+    map_values,
+    walk,
+)
+from opspec.schedule.laws import NEW, OLD
+from opspec.schedule.names import Names
+from opspec.schedule.tile import (
+    AxisPlan,
+    Begin,
+    Carried,
+    Collapse,
+    Fetch,
+    Let,
+    Loop,
+    Remark,
+    Statement,
+    TileProgram,
+    Var,
+    Write,
+    integers_of,
+    statements,
+    values_of,
+)
+
+IDENTITY = {"max": float("-inf"), "min": float("inf"), "sum": 0.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """A stream ``axis`` in ``splits`` parts of ``span`` indices: the programs that walk them, and the join.
+
+    ``parts``: workspace, one tensor per carried variable; ``splits`` and ``span`` are sizes of a launch.
+    """
+
+    axis: str
+    splits: str
+    span: str
+    parts: tuple[Tensor, ...]
+    partial: TileProgram
+    merge: TileProgram
+
+
+def split_stream(program: TileProgram, names: Names) -> Split | None:
+    """The two programs for one that streams once, or None where it can't be cut."""
+    at = next((i for i, s in enumerate(program.body) if isinstance(s, Loop)), None)
+    loop = None if at is None else program.body[at]
+    if at is None or not isinstance(loop, Loop) or not _divisible(program, loop, program.body[at + 1 :]):
+        return None
+    part, splits, span = (names.fresh(n) for n in ("part", "splits", "span"))
+    grid = [a for a in program.axes if a.role == "grid"]
+    tensors: dict[str, Tensor] = {}
+    places: dict[str, tuple[Int, ...]] = {}
+    for c in loop.carried:
+        own = [*grid, *(a for a in program.axes if a.name in c.var.axes and a not in grid)]
+        name = names.fresh(f"{c.var.name}_part")
+        tensors[c.var.name] = Tensor(
+            name=name, dtype=F32, extents=(dim(splits), *(a.extent for a in own)), role="out", span=None
+        )
+        places[c.var.name] = (index(part), *(index(a.name) for a in own))
+    before = program.body[:at]
+    cut = _cut(loop, part, span)
+    writes = tuple(_store(program, c.var, tensors[c.var.name], places[c.var.name]) for c in loop.carried)
+    first = AxisPlan(name=part, extent=dim(splits), role="grid", dims=())
+    partial = _program(program, (*before, cut, *writes), (first, *program.axes), tensors.values())
+    partial = replace(partial, sizes=(splits, span))
+    every = AxisPlan(name=part, extent=dim(splits), role="tile", dims=(part,))
+    axes = (every, *(a for a in program.axes if a.name != loop.axis))
+    joins, new = _joins(replace(program, axes=axes), part, loop.carried, tensors, places, names)
+    after = program.body[at + 1 :]
+    needed = _needed([s for s in before if not isinstance(s, Begin)], after, program)
+    merged = _program(program, (*needed, *joins, *after), axes, tensors.values(), extra=tuple(new))
+    merged = replace(merged, sizes=(splits,))
+    return Split(
+        axis=loop.axis,
+        splits=splits,
+        span=span,
+        parts=tuple(tensors.values()),
+        partial=partial,
+        merge=merged,
+    )
+
+
+def _divisible(program: TileProgram, loop: Loop, after: tuple[Statement, ...]) -> bool:
+    """Whether a loop is the only one and leaves nothing but what it carries, in f32 and for each row of a block."""
+    if (
+        not loop.carried
+        or loop.reverse
+        or loop.segments is not None
+        or loop.sweeps > 1
+        or len(program.axis(loop.axis).dims) != 1
+    ):
+        return False
+    if not isinstance(loop.start, Extent) or not isinstance(loop.stop, Extent):
+        return False
+    rows = {a.name for a in program.axes if a.role == "grid" and a.blocked}
+    if any(isinstance(s, Loop) for s in after) or any(isinstance(s, Write) for s in statements(loop.body)):
+        return False
+    begun = {s.var.name for s in program.body if isinstance(s, Begin)}
+    if begun != {c.var.name for c in loop.carried}:
+        return False
+    return all(
+        c.var.dtype is F32 and rows <= set(c.var.axes) and c.monoid in IDENTITY for c in loop.carried
+    ) and not any(loop.axis in i.free_indices() for s in after for i in integers_of(s))
+
+
+def _cut(loop: Loop, part: str, span: str) -> Loop:
+    """The loop over one part of its stream."""
+    assert isinstance(loop.start, Extent)
+    assert isinstance(loop.stop, Extent)
+    start = loop.start.value + index(part) * dim(span)
+    stop = least(loop.stop.value, start + dim(span))
+    inner = loop.inner
+    if inner is not None:
+        assert isinstance(inner.stop, Extent)
+        high = Extent(value=least(inner.stop.value, start + dim(span)), dtype=I64)
+        low = inner.start
+        if low is not None:
+            assert isinstance(low, Extent)
+            low = Extent(value=greatest(low.value, start), dtype=I64)
+        inner = replace(inner, start=low, stop=high)
+    return replace(
+        loop, start=Extent(value=start, dtype=I64), stop=Extent(value=stop, dtype=I64), inner=inner
+    )
+
+
+def _store(program: TileProgram, var: Var, tensor: Tensor, at: tuple[Int, ...]) -> Write:
+    return Write(tensor=tensor.name, at=at, value=_read(var), axes=var.axes, masks=_inside(program, var.axes))
+
+
+def _inside(program: TileProgram, axes: tuple[str, ...]) -> tuple[Value, ...]:
+    return tuple(
+        Compare(
+            op="lt",
+            a=Extent(value=index(a), dtype=I64),
+            b=Extent(value=program.axis(a).extent, dtype=I64),
+            dtype=BOOL,
+        )
+        for a in axes
+    )
+
+
+def _joins(
+    program: TileProgram,
+    part: str,
+    carried: tuple[Carried, ...],
+    tensors: dict[str, Tensor],
+    places: dict[str, tuple[Int, ...]],
+    names: Names,
+) -> tuple[list[Statement], list[Var]]:
+    """Load what all parts carried, and join it."""
+    made: list[Var] = []
+    out: list[Statement] = []
+    joint: dict[str, tuple[Read, Read]] = {}  # state → what the parts had, and the joint state made finite
+    scales: dict[tuple[str, Value], Var] = {}
+
+    def declare(name: str, axes: tuple[str, ...]) -> Var:
+        made.append(Var(name=names.fresh(name), axes=axes, dtype=F32))
+        return made[-1]
+
+    states = {c.state for c in carried if c.state is not None}
+    for c in sorted(carried, key=lambda c: c.var.name not in states):
+        axes = (part, *c.var.axes)
+        other = declare(f"{c.var.name}_parts", axes)
+        identity = Literal(value=IDENTITY[c.monoid], dtype=F32)
+        tensor, at = tensors[c.var.name].name, places[c.var.name]
+        masks = _inside(program, axes)
+        out.append(Fetch(var=other, tensor=tensor, at=at, masks=masks, other=identity, raw=False))
+        value: Value = _read(other)
+        if c.state is not None and c.factor is not None:
+            state = next(k.var for k in carried if k.var.name == c.state)
+            theirs, safe = joint[c.state]
+            if (c.state, c.factor) not in scales:
+                scale = declare("scale", (part, *state.axes))
+                scales[c.state, c.factor] = scale
+                out.append(Let(var=scale, value=_put(c.factor, theirs, safe)))
+            value = Binary(op="mul", a=value, b=_read(scales[c.state, c.factor]), dtype=F32)
+        out.append(Collapse(var=c.var, monoid=c.monoid, value=value, axes=axes, over=(part,)))
+        if c.var.name in states:
+            finite = declare(f"{c.var.name}_safe", c.var.axes)
+            at_identity = Compare(op="eq", a=_read(c.var), b=identity, dtype=BOOL)
+            zero = Literal(value=0.0, dtype=F32)
+            out.append(
+                Let(var=finite, value=Select(condition=at_identity, a=zero, b=_read(c.var), dtype=F32))
+            )
+            joint[c.var.name] = (_read(other), _read(finite))
+    return out, made
+
+
+def _put(factor: Value, old: Value, new: Value) -> Value:
+    if isinstance(factor, Read) and factor.name in (OLD, NEW):
+        return old if factor.name == OLD else new
+    return map_values(factor, lambda v: _put(v, old, new))
+
+
+def _needed(
+    before: list[Statement], after: tuple[Statement, ...], program: TileProgram
+) -> tuple[Statement, ...]:
+    """What the statements behind the loop use of those before it."""
+    data = dict(program.data)
+    wanted = _used(after, data)
+    kept: list[Statement] = []
+    for s in reversed(before):
+        var = getattr(s, "var", None)
+        if isinstance(var, Var) and var.name in wanted:
+            kept.append(s)
+            wanted |= _used([s], data)
+    return tuple(reversed(kept))
+
+
+def _used(body: Iterable[Statement], data: dict[tuple[str, tuple[Int, ...]], str]) -> set[str]:
+    found: set[str] = set()
+    for s in body:
+        for value in values_of(s):
+            found |= {v.name for v in walk(value) if isinstance(v, Read)}
+            for v in walk(value):
+                if not isinstance(v, Read):
+                    for i in integers(v):
+                        found |= _datums(i, data)
+        for i in integers_of(s):
+            found |= _datums(i, data)
+    return found
+
+
+def _datums(i: Int, data: dict[tuple[str, tuple[Int, ...]], str]) -> set[str]:
+    return {data[a.tensor, a.indices] for a in i.atoms() if isinstance(a, Datum)}
+
+
+def _program(
+    program: TileProgram,
+    body: tuple[Statement, ...],
+    axes: tuple[AxisPlan, ...],
+    parts: Iterable[Tensor],
+    extra: tuple[Var, ...] = (),
+) -> TileProgram:
+    every = list(statements(body))
+    touched = {s.tensor for s in every if isinstance(s, Fetch | Write)}
+    assigned = {s.var.name for s in every if not isinstance(s, Write | Loop | Remark)}
+    known = (*program.vars, *extra)
+    kept = tuple(v for v in known if v.name in assigned)
+    return replace(
+        program,
+        axes=axes,
+        body=body,
+        tensors=tuple(t for t in (*program.tensors, *parts) if t.name in touched),
+        vars=kept,
+        data=tuple((k, v) for k, v in program.data if v in assigned),
+    )
+
+
+def _read(var: Var) -> Read:
+    return Read(name=var.name, indices=tuple(index(a) for a in var.axes), dtype=F32)

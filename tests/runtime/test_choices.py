@@ -1,0 +1,62 @@
+"""What a launcher chooses: parts of a stream, tiles of a chain, descriptors and aligned copies."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from opspec.runtime import copying, launch
+from opspec.runtime.calls import Call
+
+
+@pytest.mark.parametrize(
+    ("extent", "programs", "parts"), [(65536, 8, 32), (65536, 132, 1), (512, 8, 1), (8192, 100, 2), (1, 1, 1)]
+)
+def test_parts_fill_a_device_and_cover_the_stream(extent, programs, parts):
+    found, span = launch.split(extent, 128, programs)
+    assert found == parts
+    if found > 1:
+        assert span % 128 == 0
+        assert (found - 1) * span < extent <= found * span
+
+
+def test_a_chain_takes_what_registers_and_memory_hold():
+    block, chunk, warps, stages = launch.pick_chain(4096, 128, 128, 256, 2, 232448, 128)
+    assert (block, chunk) == (128, 64)
+    assert launch.pick_chain(4096, 128, 128, 256, 2, 232448, 128, edged=True)[0] == 64
+    assert launch.pick_chain(1, 128, 128, 256, 2, 232448, 256)[0] == 16
+    block, chunk, warps, stages = launch.pick_chain(128, 512, 576, 576, 2, 232448, 32)
+    assert 2 * (block * 576 + stages * chunk * 576) <= 232448
+    assert block * (512 + chunk) / (32 * warps) <= launch.CHAIN_REGISTERS
+
+
+def test_descriptors_need_unit_stride_and_alignment():
+    x = torch.zeros(8, 32, dtype=torch.bfloat16)
+    assert launch.describable(x)
+    assert not launch.describable(x.T)
+    assert not launch.describable(torch.zeros(8, 33, dtype=torch.bfloat16))
+    assert not launch.describable(x[:, 1:])
+    assert not launch.describable(x[:1].expand(8, 32))
+    assert not launch.describable(torch.zeros(0, 32, dtype=torch.bfloat16))
+
+
+def test_descriptors_stand_where_a_tile_is_given():
+    x, y = torch.zeros(8, 32, dtype=torch.bfloat16), torch.zeros(3)
+    found = launch.describe((x, y), ((8, 16), None))
+    assert found[0].block_shape == [8, 16]
+    assert found[1] is y
+
+
+def test_copies_pay_for_large_products_of_rows_only():
+    odd = torch.zeros(600, 601, dtype=torch.bfloat16)
+    assert copying.copies_pay(600, 600, odd)
+    assert not copying.copies_pay(600, 100, odd)
+    assert not copying.copies_pay(600, 600, odd.T)
+    assert not copying.copies_pay(600, 600, odd.float())
+
+
+def test_an_aligned_operand_is_not_copied():
+    x = torch.zeros(8, 32, dtype=torch.bfloat16)
+    call = Call(torch.device("cpu"), [x])
+    assert copying.aligned_rows(call, x) is x
+    assert call.workspaces == []
