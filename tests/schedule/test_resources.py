@@ -44,11 +44,11 @@ def test_every_offer_fits(limits: Limits, bits: int):
 
 
 def test_a_smaller_profile_offers_no_more():
-    wide = {o[:3]: o[4] for o in offered_tiles(BIG, 16)}
-    for o in offered_tiles(SMALL, 16):
+    wide = {o[:3]: o[4] for o in offered_tiles(BIG, "16")}
+    for o in offered_tiles(SMALL, "16"):
         assert o[4] <= wide[o[:3]]
 
 
 def test_an_epilogue_takes_registers():
-    assert len(offered_tiles(BIG, 16, epilogue=1)) <= len(offered_tiles(BIG, 16))
+    assert len(offered_tiles(BIG, "16", epilogue=1)) <= len(offered_tiles(BIG, "16"))
     assert not ProductTile(rows=256, columns=256, depth=64, warps=4, stages=2).fits(BIG, 16)
