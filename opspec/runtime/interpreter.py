@@ -20,6 +20,8 @@ import torch
 import triton.language as tl
 from triton.runtime import interpreter as host
 
+from opspec.runtime.blockwise import combine_by_blocks
+
 Array = np.ndarray[Any, Any]
 
 # Explicit mantissa bits, least normal exponent, greatest finite value, code of NaN.
@@ -47,6 +49,7 @@ def repair() -> tuple[str, ...]:
     Safe to call again: a repaired interpreter shows none. Raises ``RuntimeError`` if a
     fault is still there after its patch, as with a Triton that this module doesn't know.
     """
+    combine_by_blocks()
     found = [fault for fault in FAULTS if not fault.absent()]
     for patch in dict.fromkeys(fault.patch for fault in found):
         patch()

@@ -12,7 +12,17 @@ from dataclasses import dataclass
 
 from opspec.ir.dtypes import DType, choices
 from opspec.ir.values import Cast, Read, Unary, walk
-from opspec.schedule.tile import Fetch, Let, Loop, Multiply, Statement, TileProgram, Write, statements
+from opspec.schedule.tile import (
+    Combine,
+    Fetch,
+    Let,
+    Loop,
+    Multiply,
+    Statement,
+    TileProgram,
+    Write,
+    statements,
+)
 
 REGISTERS_PER_THREAD = 255
 BARRIER_BYTES = 8
@@ -149,12 +159,16 @@ def result_bits(program: TileProgram) -> int:
 
 
 def side_by_side(program: TileProgram) -> int:
-    """How many block products accumulate in one loop."""
-    loops = [s for s in statements(program.body) if isinstance(s, Loop)]
-    counts = [sum(isinstance(s, Multiply) and s.accumulate for s in loop.body) for loop in loops]
-    # a product that is scaled before it is added has a place of its own beside the sum
-    scaled = any(isinstance(s, Multiply) and not s.accumulate for loop in loops for s in loop.body)
-    return max([2 if scaled and len(loops) == 1 else 1, *counts])
+    """How many accumulators of block products, or of sums over such products, one loop holds."""
+    found = [1]
+    for loop in statements(program.body):
+        if isinstance(loop, Loop):
+            products = [s for s in statements(loop.body) if isinstance(s, Multiply)]
+            shapes = {s.var.axes for s in products}
+            sums = sum(isinstance(s, Combine) and s.var.axes in shapes for s in loop.body)
+            own = [s for s in products if s in loop.body]
+            found.append(sum(s.accumulate for s in own) if not sums else len(products) + sums)
+    return max(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

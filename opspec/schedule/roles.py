@@ -155,8 +155,9 @@ def windows(graph: Graph, grid: tuple[str, ...], inner: tuple[str, ...]) -> set[
     found: set[str] = set()
     for load in graph.nodes:
         for i in load.at if isinstance(load, Load) else ():
-            beside = i.free_indices() & set(grid)
-            found |= i.free_indices() & set(inner) if beside else set()
+            split = None if i.tensors() else i.affine(i.free_indices())
+            if split is not None and all(k.constant is not None for k in split[0].values()):
+                found |= set(split[0]) & set(inner) if set(split[0]) & set(grid) else set()
     return found & reduced - stored
 
 

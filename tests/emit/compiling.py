@@ -128,7 +128,9 @@ def _choices(
         host["described"] = described
         kernel, _, options, *more = function(*(host[w] for w in wanted))
         tiles = more[0] if more else None
-        if described and (tiles is None or wide or gpu.backend != "cuda" or int(gpu.arch) < 90):
+        if described and (
+            tiles is None or wide or not host["aligned"] or gpu.backend != "cuda" or int(gpu.arch) < 90
+        ):
             continue
         if wide:
             import triton.language as tl

@@ -101,6 +101,20 @@ def test_taps_go_one_at_a_time_beside_a_tile_of_places(plan):
     assert variant.roles.laned is None
 
 
+def test_places_that_data_or_blocks_give_are_no_taps(plan):
+    paged = plan(
+        "op f[B, R, P](pool: f32[P, P], table: i32[B, R], len: i32[B]) -> y: f32[B] {\n"
+        "  require P >= 1\n  assume len[b] <= R * P\n"
+        "  kernel k { y[b] = sum[t | t < len[b]](pool[table[b, t // P], t % P])  for b < B }\n}\n"
+    )
+    assert paged.variants[0].roles.tile == ("t",)
+    grouped = plan(
+        "op f[N, G, K](x: f32[N, G * K]) -> y: f32[N, G] {\n"
+        "  kernel k { y[n, g] = sum[k | k < K](x[n, g * K + k])  for n < N, g < G }\n}\n"
+    )
+    assert grouped.variants[0].roles.tile == ("k",)
+
+
 def test_one_letter_over_one_range_is_one_axis(plan):
     found = plan(
         "op f[M, N](x: f32[M, N], y: f32[N, M]) -> a: f32[M, N], b: f32[M] {\n  kernel k {\n"

@@ -10,15 +10,16 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import launch, library
-from opspec.runtime.device import maximum, reduce_max
+from opspec.runtime.device import maximum, reduce_max, widen_f8e4m3
 
 
-@triton.jit(do_not_specialize=["H", "T"])
-def _decode_attention_flash_decode_resident(
+@triton.jit
+def _decode_attention_flash_decode(
     q_ptr,
     k_ptr,
     v_ptr,
     o_ptr,
+    B,
     H,
     T,
     D,
@@ -36,112 +37,506 @@ def _decode_attention_flash_decode_resident(
     o_stride_B,
     o_stride_H,
     o_stride_D,
+    BLOCK_ROW: tl.constexpr,
     BLOCK_D: tl.constexpr,
     BLOCK_T: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Resident: b in parallel, h in parallel, d whole, t whole.
+    """Streamed: row in parallel by blocks, b in parallel, h in parallel, d whole, t streamed.
 
     o: p.sum.1 leaves the sum over t.
-    """
-    pid = tl.program_id(0).to(INDEX)
-    h = pid % H
-    b = pid // H
-    d = tl.arange(0, BLOCK_D).to(INDEX)
-    t = tl.arange(0, BLOCK_T).to(INDEX)
-    q_at = q_ptr + b * q_stride_B + h * q_stride_H + d * q_stride_D
-    q = tl.load(q_at, mask=d < D, other=0.0).to(tl.float32)
-    k_at = k_ptr + b * k_stride_B + h * k_stride_H + t[None, :] * k_stride_T + d[:, None] * k_stride_D
-    mask = (d[:, None] < D) & (t[None, :] < T)
-    k = tl.load(k_at, mask=mask, other=0.0).to(tl.float32)
-    s_sum = tl.sum(tl.where(d[:, None] < D, q[:, None] * k, 0.0), axis=0)
-    # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) / sqrt(D)
-    s = s_sum / tl.sqrt(tl.cast(D, tl.float32))
-    m = reduce_max(tl.where(t < T, s, float("-inf")), axis=0)
-    e = tl.exp(s - m)
-    p_sum = tl.sum(tl.where(t < T, e, 0.0))
-    v_at = v_ptr + b * v_stride_B + h * v_stride_H + t[None, :] * v_stride_T + d[:, None] * v_stride_D
-    v = tl.load(v_at, mask=mask, other=0.0).to(tl.float32)
-    # o[b, h, d] = sum[t] using bf16 (p[b, h, t] * v[b, h, t, d])
-    o_sum = tl.sum(tl.where(t[None, :] < T, e[None, :] * v, 0.0), axis=1)
-    o = tl.where(T > 0, o_sum / p_sum, 0.0)
-    o_at = o_ptr + b * o_stride_B + h * o_stride_H + d * o_stride_D
-    tl.store(o_at, o, mask=d < D)
-
-
-@triton.jit(do_not_specialize=["H", "T"])
-def _decode_attention_flash_decode_streamed(
-    q_ptr,
-    k_ptr,
-    v_ptr,
-    o_ptr,
-    H,
-    T,
-    D,
-    q_stride_B,
-    q_stride_H,
-    q_stride_D,
-    k_stride_B,
-    k_stride_H,
-    k_stride_T,
-    k_stride_D,
-    v_stride_B,
-    v_stride_H,
-    v_stride_T,
-    v_stride_D,
-    o_stride_B,
-    o_stride_H,
-    o_stride_D,
-    BLOCK_D: tl.constexpr,
-    BLOCK_T: tl.constexpr,
-    INDEX: tl.constexpr,
-):
-    """Streamed: b in parallel, h in parallel, d whole, t streamed.
-
-    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    s: q is one row of a block product's tile.
     p: online beside p by g = exp(m_old - m_new).
     o: online beside p by g = exp(m_old - m_new).
     """
     pid = tl.program_id(0).to(INDEX)
     h = pid % H
-    b = pid // H
+    b = pid // H % B
+    row = (pid // H // B) * BLOCK_ROW + tl.arange(0, BLOCK_ROW)
     d = tl.arange(0, BLOCK_D).to(INDEX)
-    q_at = q_ptr + b * q_stride_B + h * q_stride_H + d * q_stride_D
-    q = tl.load(q_at, mask=d < D, other=0.0).to(tl.float32)
-    m = tl.full((), float("-inf"), tl.float32)
-    p_sum_lanes = tl.zeros((BLOCK_T,), tl.float32)
-    o_sum_lanes = tl.zeros((BLOCK_D, BLOCK_T), tl.float32)
-    for t_start in range(0, T, BLOCK_T):
-        t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
-        k_at = k_ptr + b * k_stride_B + h * k_stride_H + t[None, :] * k_stride_T + d[:, None] * k_stride_D
-        mask = (d[:, None] < D) & (t[None, :] < T)
-        k = tl.load(k_at, mask=mask, other=0.0, eviction_policy="evict_first").to(tl.float32)
-        s_sum = tl.sum(tl.where(d[:, None] < D, q[:, None] * k, 0.0), axis=0)
-        # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) / sqrt(D)
-        s = s_sum / tl.sqrt(tl.cast(D, tl.float32))
-        m_chunk = reduce_max(tl.where(t < T, s, float("-inf")), axis=0)
-        m_new = maximum(m, m_chunk)
-        # before the first finite value the state has no mass: keep exp(-inf - -inf) out
-        m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
-        e = tl.exp(s - m_safe)
-        scale = tl.exp(m - m_safe)
-        p_sum_lanes = p_sum_lanes * scale
-        p_sum_lanes = p_sum_lanes + tl.where(t < T, e, 0.0)
-        v_at = v_ptr + b * v_stride_B + h * v_stride_H + t[None, :] * v_stride_T + d[:, None] * v_stride_D
-        v = tl.load(v_at, mask=mask, other=0.0, eviction_policy="evict_first").to(tl.float32)
-        # o[b, h, d] = sum[t] using bf16 (p[b, h, t] * v[b, h, t, d])
-        o_sum_lanes = o_sum_lanes * scale
-        o_sum_lanes = o_sum_lanes + tl.where(t[None, :] < T, e[None, :] * v, 0.0)
-        m = m_new
-    p_sum = tl.sum(p_sum_lanes)
+    q_at = tl.broadcast_to(
+        q_ptr + b * q_stride_B + h * q_stride_H + d[None, :] * q_stride_D, (BLOCK_ROW, BLOCK_D)
+    )
+    mask = (row[:, None] < 1) & (d[None, :] < D)
+    q = tl.load(q_at, mask=mask, other=0.0)
+    m = tl.full((BLOCK_ROW,), float("-inf"), tl.float32)
+    p_sum = tl.zeros((BLOCK_ROW,), tl.float32)
+    o_sum = tl.zeros((BLOCK_ROW, BLOCK_D), tl.float32)
+    # tiles inside, then the masked one
+    t_inner = T // BLOCK_T * BLOCK_T
+    for t_part in tl.static_range(2):
+        for t_start in range(t_inner if t_part == 1 else 0, T if t_part == 1 else t_inner, BLOCK_T):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            k_at = k_ptr + b * k_stride_B + h * k_stride_H + t[None, :] * k_stride_T + d[:, None] * k_stride_D
+            mask_2 = (d[:, None] < D) & (t[None, :] < T)
+            k = tl.load(k_at, mask=mask_2, other=0.0)
+            s_sum = tl.dot(q, k, input_precision="ieee")
+            # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) / sqrt(D)
+            m_chunk = reduce_max(
+                tl.where(t[None, :] < T, s_sum, float("-inf")) if t_part == 1 else s_sum, axis=1
+            )
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v_at = v_ptr + b * v_stride_B + h * v_stride_H + t[:, None] * v_stride_T + d[None, :] * v_stride_D
+            mask_3 = (t[:, None] < T) & (d[None, :] < D)
+            v = tl.load(v_at, mask=mask_3, other=0.0)
+            # o[b, h, d] = sum[t] using bf16 (p[b, h, t] * v[b, h, t, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = tl.dot(
+                (tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
     # a row without a finite value is what IEEE arithmetic makes of it
     p_sum = tl.where((m == float("-inf")) & (T > 0), float("nan"), p_sum)
-    o_sum = tl.sum(o_sum_lanes, axis=1)
     # a row without a finite value is what IEEE arithmetic makes of it
-    o_sum = tl.where((m == float("-inf")) & (T > 0), float("nan"), o_sum)
-    o = tl.where(T > 0, o_sum / p_sum, 0.0)
-    o_at = o_ptr + b * o_stride_B + h * o_stride_H + d * o_stride_D
-    tl.store(o_at, o, mask=d < D)
+    o_sum = tl.where((m[:, None] == float("-inf")) & (T > 0), float("nan"), o_sum)
+    o = tl.where(T > 0, o_sum / p_sum[:, None], 0.0)
+    o_at = tl.broadcast_to(
+        o_ptr + b * o_stride_B + h * o_stride_H + d[None, :] * o_stride_D, (BLOCK_ROW, BLOCK_D)
+    )
+    tl.store(o_at, o, mask=mask)
+
+
+@triton.jit
+def _decode_attention_flash_decode_described(
+    q_ptr,
+    k_desc,
+    v_desc,
+    o_ptr,
+    B,
+    H,
+    T,
+    D,
+    q_stride_B,
+    q_stride_H,
+    q_stride_D,
+    o_stride_B,
+    o_stride_H,
+    o_stride_D,
+    BLOCK_ROW: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: row in parallel by blocks, b in parallel, h in parallel, d whole, t streamed; tiles move through descriptors.
+
+    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    s: q is one row of a block product's tile.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    h = pid % H
+    b = pid // H % B
+    row = (pid // H // B) * BLOCK_ROW + tl.arange(0, BLOCK_ROW)
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    q_at = tl.broadcast_to(
+        q_ptr + b * q_stride_B + h * q_stride_H + d[None, :] * q_stride_D, (BLOCK_ROW, BLOCK_D)
+    )
+    mask = (row[:, None] < 1) & (d[None, :] < D)
+    q = tl.load(q_at, mask=mask, other=0.0)
+    m = tl.full((BLOCK_ROW,), float("-inf"), tl.float32)
+    p_sum = tl.zeros((BLOCK_ROW,), tl.float32)
+    o_sum = tl.zeros((BLOCK_ROW, BLOCK_D), tl.float32)
+    # tiles inside, then the masked one
+    t_inner = T // BLOCK_T * BLOCK_T
+    for t_part in tl.static_range(2):
+        for t_start in range(t_inner if t_part == 1 else 0, T if t_part == 1 else t_inner, BLOCK_T):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            k = k_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D).T
+            s_sum = tl.dot(q, k, input_precision="ieee")
+            # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) / sqrt(D)
+            m_chunk = reduce_max(
+                tl.where(t[None, :] < T, s_sum, float("-inf")) if t_part == 1 else s_sum, axis=1
+            )
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v = v_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D)
+            # o[b, h, d] = sum[t] using bf16 (p[b, h, t] * v[b, h, t, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = tl.dot(
+                (tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    # a row without a finite value is what IEEE arithmetic makes of it
+    p_sum = tl.where((m == float("-inf")) & (T > 0), float("nan"), p_sum)
+    # a row without a finite value is what IEEE arithmetic makes of it
+    o_sum = tl.where((m[:, None] == float("-inf")) & (T > 0), float("nan"), o_sum)
+    o = tl.where(T > 0, o_sum / p_sum[:, None], 0.0)
+    o_at = tl.broadcast_to(
+        o_ptr + b * o_stride_B + h * o_stride_H + d[None, :] * o_stride_D, (BLOCK_ROW, BLOCK_D)
+    )
+    tl.store(o_at, o, mask=mask)
+
+
+@triton.jit
+def _decode_attention_flash_decode_part(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    m_part_ptr,
+    p_sum_part_ptr,
+    o_sum_part_ptr,
+    B,
+    H,
+    T,
+    D,
+    span,
+    q_stride_B,
+    q_stride_H,
+    q_stride_D,
+    k_stride_B,
+    k_stride_H,
+    k_stride_T,
+    k_stride_D,
+    v_stride_B,
+    v_stride_H,
+    v_stride_T,
+    v_stride_D,
+    m_part_stride_splits,
+    m_part_stride_1,
+    m_part_stride_B,
+    m_part_stride_H,
+    p_sum_part_stride_splits,
+    p_sum_part_stride_1,
+    p_sum_part_stride_B,
+    p_sum_part_stride_H,
+    o_sum_part_stride_splits,
+    o_sum_part_stride_1,
+    o_sum_part_stride_B,
+    o_sum_part_stride_H,
+    o_sum_part_stride_D,
+    BLOCK_ROW: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: row in parallel by blocks, b in parallel, h in parallel, d whole, t streamed, t in splits parts.
+
+    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    s: q is one row of a block product's tile.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    h = pid % H
+    b = pid // H % B
+    row = (pid // H // B % tl.cdiv(1, BLOCK_ROW)) * BLOCK_ROW + tl.arange(0, BLOCK_ROW)
+    part = pid // H // B // tl.cdiv(1, BLOCK_ROW)
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    q_at = tl.broadcast_to(
+        q_ptr + b * q_stride_B + h * q_stride_H + d[None, :] * q_stride_D, (BLOCK_ROW, BLOCK_D)
+    )
+    mask = (row[:, None] < 1) & (d[None, :] < D)
+    q = tl.load(q_at, mask=mask, other=0.0)
+    m = tl.full((BLOCK_ROW,), float("-inf"), tl.float32)
+    p_sum = tl.zeros((BLOCK_ROW,), tl.float32)
+    o_sum = tl.zeros((BLOCK_ROW, BLOCK_D), tl.float32)
+    # tiles inside, then the masked ones at the edge
+    t_inner = (
+        part * span + tl.maximum(tl.minimum(T, part * span + span) - (part * span), 0) // BLOCK_T * BLOCK_T
+    )
+    for t_part in tl.static_range(2):
+        for t_start in range(
+            t_inner if t_part == 1 else part * span,
+            tl.minimum(T, part * span + span) if t_part == 1 else t_inner,
+            BLOCK_T,
+        ):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            k_at = k_ptr + b * k_stride_B + h * k_stride_H + t[None, :] * k_stride_T + d[:, None] * k_stride_D
+            mask_2 = (d[:, None] < D) & (t[None, :] < T)
+            k = tl.load(k_at, mask=mask_2, other=0.0)
+            s_sum = tl.dot(q, k, input_precision="ieee")
+            # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) / sqrt(D)
+            m_chunk = reduce_max(
+                tl.where(t[None, :] < T, s_sum, float("-inf")) if t_part == 1 else s_sum, axis=1
+            )
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v_at = v_ptr + b * v_stride_B + h * v_stride_H + t[:, None] * v_stride_T + d[None, :] * v_stride_D
+            mask_3 = (t[:, None] < T) & (d[None, :] < D)
+            v = tl.load(v_at, mask=mask_3, other=0.0)
+            # o[b, h, d] = sum[t] using bf16 (p[b, h, t] * v[b, h, t, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = tl.dot(
+                (tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    m_part_at = (
+        m_part_ptr
+        + part * m_part_stride_splits
+        + row * m_part_stride_1
+        + b * m_part_stride_B
+        + h * m_part_stride_H
+    )
+    tl.store(m_part_at, m, mask=row < 1)
+    p_sum_part_at = (
+        p_sum_part_ptr
+        + part * p_sum_part_stride_splits
+        + row * p_sum_part_stride_1
+        + b * p_sum_part_stride_B
+        + h * p_sum_part_stride_H
+    )
+    tl.store(p_sum_part_at, p_sum, mask=row < 1)
+    o_sum_part_at = (
+        o_sum_part_ptr
+        + part * o_sum_part_stride_splits
+        + row[:, None] * o_sum_part_stride_1
+        + b * o_sum_part_stride_B
+        + h * o_sum_part_stride_H
+        + d[None, :] * o_sum_part_stride_D
+    )
+    tl.store(o_sum_part_at, o_sum, mask=mask)
+
+
+@triton.jit
+def _decode_attention_flash_decode_part_described(
+    q_ptr,
+    k_desc,
+    v_desc,
+    m_part_ptr,
+    p_sum_part_ptr,
+    o_sum_part_ptr,
+    B,
+    H,
+    T,
+    D,
+    span,
+    q_stride_B,
+    q_stride_H,
+    q_stride_D,
+    m_part_stride_splits,
+    m_part_stride_1,
+    m_part_stride_B,
+    m_part_stride_H,
+    p_sum_part_stride_splits,
+    p_sum_part_stride_1,
+    p_sum_part_stride_B,
+    p_sum_part_stride_H,
+    o_sum_part_stride_splits,
+    o_sum_part_stride_1,
+    o_sum_part_stride_B,
+    o_sum_part_stride_H,
+    o_sum_part_stride_D,
+    BLOCK_ROW: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: row in parallel by blocks, b in parallel, h in parallel, d whole, t streamed, t in splits parts; tiles move through descriptors.
+
+    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    s: q is one row of a block product's tile.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    h = pid % H
+    b = pid // H % B
+    row = (pid // H // B % tl.cdiv(1, BLOCK_ROW)) * BLOCK_ROW + tl.arange(0, BLOCK_ROW)
+    part = pid // H // B // tl.cdiv(1, BLOCK_ROW)
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    q_at = tl.broadcast_to(
+        q_ptr + b * q_stride_B + h * q_stride_H + d[None, :] * q_stride_D, (BLOCK_ROW, BLOCK_D)
+    )
+    mask = (row[:, None] < 1) & (d[None, :] < D)
+    q = tl.load(q_at, mask=mask, other=0.0)
+    m = tl.full((BLOCK_ROW,), float("-inf"), tl.float32)
+    p_sum = tl.zeros((BLOCK_ROW,), tl.float32)
+    o_sum = tl.zeros((BLOCK_ROW, BLOCK_D), tl.float32)
+    # tiles inside, then the masked ones at the edge
+    t_inner = (
+        part * span + tl.maximum(tl.minimum(T, part * span + span) - (part * span), 0) // BLOCK_T * BLOCK_T
+    )
+    for t_part in tl.static_range(2):
+        for t_start in range(
+            t_inner if t_part == 1 else part * span,
+            tl.minimum(T, part * span + span) if t_part == 1 else t_inner,
+            BLOCK_T,
+        ):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            k = k_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D).T
+            s_sum = tl.dot(q, k, input_precision="ieee")
+            # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) / sqrt(D)
+            m_chunk = reduce_max(
+                tl.where(t[None, :] < T, s_sum, float("-inf")) if t_part == 1 else s_sum, axis=1
+            )
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v = v_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D)
+            # o[b, h, d] = sum[t] using bf16 (p[b, h, t] * v[b, h, t, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = tl.dot(
+                (tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    m_part_at = (
+        m_part_ptr
+        + part * m_part_stride_splits
+        + row * m_part_stride_1
+        + b * m_part_stride_B
+        + h * m_part_stride_H
+    )
+    tl.store(m_part_at, m, mask=row < 1)
+    p_sum_part_at = (
+        p_sum_part_ptr
+        + part * p_sum_part_stride_splits
+        + row * p_sum_part_stride_1
+        + b * p_sum_part_stride_B
+        + h * p_sum_part_stride_H
+    )
+    tl.store(p_sum_part_at, p_sum, mask=row < 1)
+    o_sum_part_at = (
+        o_sum_part_ptr
+        + part * o_sum_part_stride_splits
+        + row[:, None] * o_sum_part_stride_1
+        + b * o_sum_part_stride_B
+        + h * o_sum_part_stride_H
+        + d[None, :] * o_sum_part_stride_D
+    )
+    tl.store(o_sum_part_at, o_sum, mask=mask)
+
+
+@triton.jit(do_not_specialize=["splits"])
+def _decode_attention_flash_decode_merge(
+    o_ptr,
+    m_part_ptr,
+    p_sum_part_ptr,
+    o_sum_part_ptr,
+    B,
+    H,
+    T,
+    D,
+    splits,
+    o_stride_B,
+    o_stride_H,
+    o_stride_D,
+    m_part_stride_splits,
+    m_part_stride_1,
+    m_part_stride_B,
+    m_part_stride_H,
+    p_sum_part_stride_splits,
+    p_sum_part_stride_1,
+    p_sum_part_stride_B,
+    p_sum_part_stride_H,
+    o_sum_part_stride_splits,
+    o_sum_part_stride_1,
+    o_sum_part_stride_B,
+    o_sum_part_stride_H,
+    o_sum_part_stride_D,
+    BLOCK_splits: tl.constexpr,
+    BLOCK_ROW: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: row in parallel by blocks, b in parallel, h in parallel, d whole, parts of t joined.
+
+    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    s: q is one row of a block product's tile.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    h = pid % H
+    b = pid // H % B
+    row = (pid // H // B) * BLOCK_ROW + tl.arange(0, BLOCK_ROW)
+    part = tl.arange(0, BLOCK_splits).to(INDEX)
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    m_parts_at = (
+        m_part_ptr
+        + part[:, None] * m_part_stride_splits
+        + row[None, :] * m_part_stride_1
+        + b * m_part_stride_B
+        + h * m_part_stride_H
+    )
+    mask = (part[:, None] < splits) & (row[None, :] < 1)
+    m_parts = tl.load(m_parts_at, mask=mask, other=float("-inf"))
+    m = reduce_max(m_parts, axis=0)
+    m_safe_2 = tl.where(m == float("-inf"), 0.0, m)
+    p_sum_parts_at = (
+        p_sum_part_ptr
+        + part[:, None] * p_sum_part_stride_splits
+        + row[None, :] * p_sum_part_stride_1
+        + b * p_sum_part_stride_B
+        + h * p_sum_part_stride_H
+    )
+    p_sum_parts = tl.load(p_sum_parts_at, mask=mask, other=0.0)
+    scale_2 = tl.exp(m_parts - m_safe_2[None, :])
+    p_sum = tl.sum(p_sum_parts * scale_2, axis=0)
+    o_sum_parts_at = (
+        o_sum_part_ptr
+        + part[:, None, None] * o_sum_part_stride_splits
+        + row[None, :, None] * o_sum_part_stride_1
+        + b * o_sum_part_stride_B
+        + h * o_sum_part_stride_H
+        + d[None, None, :] * o_sum_part_stride_D
+    )
+    mask_2 = (part[:, None, None] < splits) & (row[None, :, None] < 1) & (d[None, None, :] < D)
+    o_sum_parts = tl.load(o_sum_parts_at, mask=mask_2, other=0.0)
+    o_sum = tl.sum(o_sum_parts * scale_2[:, :, None], axis=0)
+    # a row without a finite value is what IEEE arithmetic makes of it
+    p_sum = tl.where((m == float("-inf")) & (T > 0), float("nan"), p_sum)
+    # a row without a finite value is what IEEE arithmetic makes of it
+    o_sum = tl.where((m[:, None] == float("-inf")) & (T > 0), float("nan"), o_sum)
+    o = tl.where(T > 0, o_sum / p_sum[:, None], 0.0)
+    o_at = tl.broadcast_to(
+        o_ptr + b * o_stride_B + h * o_stride_H + d[None, :] * o_stride_D, (BLOCK_ROW, BLOCK_D)
+    )
+    mask_3 = (row[:, None] < 1) & (d[None, :] < D)
+    tl.store(o_at, o, mask=mask_3)
 
 
 def _configure_decode_attention_flash_decode(
@@ -149,33 +544,56 @@ def _configure_decode_attention_flash_decode(
     H: int,
     T: int,
     D: int,
+    width: int,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `flash_decode` for one shape."""
-    BLOCK_D = launch.power_of_2(D, 64)
-    BLOCK_T = launch.power_of_2(T, 64)
-    if BLOCK_D * BLOCK_T <= 16384 and launch.chosen(tuned, "_decode_attention_flash_decode_resident"):
-        options = {
-            "BLOCK_D": BLOCK_D,
-            "BLOCK_T": BLOCK_T,
-            "num_warps": launch.warps(BLOCK_D * BLOCK_T, 16),
-            "num_stages": 1,
-            "enable_fp_fusion": True,
-        }
-        options = launch.over(options, tuned, "_decode_attention_flash_decode_resident")
-        return _decode_attention_flash_decode_resident, B * H, options
-    BLOCK_D = launch.power_of_2(D, 64)
-    BLOCK_T = launch.power_of_2(T, 1, launch.share(4096, BLOCK_D))
+    BLOCK_D = launch.power_of_2(D, 16)
+    # rows, chunk, warps, stages: the first that registers and shared memory hold
+    BLOCK_ROW, chunk, num_warps, num_stages = launch.pick_chain(
+        1, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D, width, 232448, B * H
+    )
+    BLOCK_T = launch.power_of_2(T, 16, chunk)
     options = {
+        "BLOCK_ROW": BLOCK_ROW,
         "BLOCK_D": BLOCK_D,
         "BLOCK_T": BLOCK_T,
-        "num_warps": launch.warps(BLOCK_D * BLOCK_T, 16),
-        "num_stages": 3,
+        "num_warps": num_warps,
+        "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
-    options = launch.over(options, tuned, "_decode_attention_flash_decode_streamed")
-    return _decode_attention_flash_decode_streamed, B * H, options
+    options = launch.over(options, tuned, "_decode_attention_flash_decode")
+    if described and options["BLOCK_D"] <= 256:
+        return (
+            _decode_attention_flash_decode_described,
+            triton.cdiv(1, options["BLOCK_ROW"]) * B * H,
+            options,
+            (
+                None,
+                (1, 1, options["BLOCK_T"], options["BLOCK_D"]),
+                (1, 1, options["BLOCK_T"], options["BLOCK_D"]),
+                None,
+            ),
+        )
+    return _decode_attention_flash_decode, triton.cdiv(1, options["BLOCK_ROW"]) * B * H, options, None
+
+
+def _configure_decode_attention_flash_decode_merge(B: int, H: int, D: int, splits: int):
+    """Kernel, grid and launch options of `_decode_attention_flash_decode_merge` for one shape."""
+    BLOCK_splits = launch.power_of_2(splits)
+    BLOCK_ROW = launch.power_of_2(1, 1, 1)
+    BLOCK_D = launch.power_of_2(D)
+    options = {
+        "BLOCK_splits": BLOCK_splits,
+        "BLOCK_ROW": BLOCK_ROW,
+        "BLOCK_D": BLOCK_D,
+        "num_warps": launch.warps(BLOCK_splits * BLOCK_ROW * BLOCK_D, 32),
+        "num_stages": 1,
+        "enable_fp_fusion": True,
+    }
+    return _decode_attention_flash_decode_merge, triton.cdiv(1, BLOCK_ROW) * B * H, options
 
 
 def _decode_attention__check(q, k, v):
@@ -193,36 +611,167 @@ def _decode_attention__check(q, k, v):
 def _decode_attention__launch(call, dims, q, k, v, o):
     """Start the kernels of `decode_attention` on checked arguments; `call` remembers them for calls of this kind."""
     B, H, T, D = dims
-    kernel, grid, options = _configure_decode_attention_flash_decode(
-        B, H, T, D, tuned=call.tuned("flash_decode")
+    width = max(t.element_size() for t in (q, k, v))
+    described = launch.describable(k, v)
+    kernel, grid, options, tiles = _configure_decode_attention_flash_decode(
+        B, H, T, D, width, described, tuned=call.tuned("flash_decode")
     )
-    call.start(
-        kernel,
-        grid,
-        options,
-        q,
-        k,
-        v,
-        o,
-        H,
-        T,
-        D,
-        q.stride(0),
-        q.stride(1),
-        q.stride(2),
-        k.stride(0),
-        k.stride(1),
-        k.stride(2),
-        k.stride(3),
-        v.stride(0),
-        v.stride(1),
-        v.stride(2),
-        v.stride(3),
-        o.stride(0),
-        o.stride(1),
-        o.stride(2),
-        INDEX=launch.index_type(q, k, v, o),
-    )
+    splits, span = launch.split(T, options["BLOCK_T"], grid)
+    if splits > 1:
+        m_part = call.workspace((splits, 1, B, H), launch.DTYPES["f32"])
+        p_sum_part = call.workspace((splits, 1, B, H), launch.DTYPES["f32"])
+        o_sum_part = call.workspace((splits, 1, B, H, D), launch.DTYPES["f32"])
+        if tiles is not None:
+            tiles = (tiles[0], tiles[1], tiles[2], None, None, None)
+            call.start(
+                _decode_attention_flash_decode_part_described,
+                grid * splits,
+                options,
+                *launch.describe((q, k, v, m_part, p_sum_part, o_sum_part), tiles),
+                B,
+                H,
+                T,
+                D,
+                span,
+                q.stride(0),
+                q.stride(1),
+                q.stride(2),
+                m_part.stride(0),
+                m_part.stride(1),
+                m_part.stride(2),
+                m_part.stride(3),
+                p_sum_part.stride(0),
+                p_sum_part.stride(1),
+                p_sum_part.stride(2),
+                p_sum_part.stride(3),
+                o_sum_part.stride(0),
+                o_sum_part.stride(1),
+                o_sum_part.stride(2),
+                o_sum_part.stride(3),
+                o_sum_part.stride(4),
+                INDEX=launch.index_type(q, k, v, m_part, p_sum_part, o_sum_part),
+            )
+        else:
+            call.start(
+                _decode_attention_flash_decode_part,
+                grid * splits,
+                options,
+                q,
+                k,
+                v,
+                m_part,
+                p_sum_part,
+                o_sum_part,
+                B,
+                H,
+                T,
+                D,
+                span,
+                q.stride(0),
+                q.stride(1),
+                q.stride(2),
+                k.stride(0),
+                k.stride(1),
+                k.stride(2),
+                k.stride(3),
+                v.stride(0),
+                v.stride(1),
+                v.stride(2),
+                v.stride(3),
+                m_part.stride(0),
+                m_part.stride(1),
+                m_part.stride(2),
+                m_part.stride(3),
+                p_sum_part.stride(0),
+                p_sum_part.stride(1),
+                p_sum_part.stride(2),
+                p_sum_part.stride(3),
+                o_sum_part.stride(0),
+                o_sum_part.stride(1),
+                o_sum_part.stride(2),
+                o_sum_part.stride(3),
+                o_sum_part.stride(4),
+                INDEX=launch.index_type(q, k, v, m_part, p_sum_part, o_sum_part),
+            )
+        kernel, grid, options = _configure_decode_attention_flash_decode_merge(B, H, D, splits)
+        call.start(
+            kernel,
+            grid,
+            options,
+            o,
+            m_part,
+            p_sum_part,
+            o_sum_part,
+            B,
+            H,
+            T,
+            D,
+            splits,
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            m_part.stride(0),
+            m_part.stride(1),
+            m_part.stride(2),
+            m_part.stride(3),
+            p_sum_part.stride(0),
+            p_sum_part.stride(1),
+            p_sum_part.stride(2),
+            p_sum_part.stride(3),
+            o_sum_part.stride(0),
+            o_sum_part.stride(1),
+            o_sum_part.stride(2),
+            o_sum_part.stride(3),
+            o_sum_part.stride(4),
+            INDEX=launch.index_type(o, m_part, p_sum_part, o_sum_part),
+        )
+    elif tiles is not None:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *launch.describe((q, k, v, o), tiles),
+            B,
+            H,
+            T,
+            D,
+            q.stride(0),
+            q.stride(1),
+            q.stride(2),
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            INDEX=launch.index_type(q, k, v, o),
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            q,
+            k,
+            v,
+            o,
+            B,
+            H,
+            T,
+            D,
+            q.stride(0),
+            q.stride(1),
+            q.stride(2),
+            k.stride(0),
+            k.stride(1),
+            k.stride(2),
+            k.stride(3),
+            v.stride(0),
+            v.stride(1),
+            v.stride(2),
+            v.stride(3),
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            INDEX=launch.index_type(q, k, v, o),
+        )
 
 
 def decode_attention(
@@ -282,14 +831,15 @@ _decode_attention__operator = library.Operator(
 )
 
 
-@triton.jit(do_not_specialize=["H"])
-def _decode_attention_fp8_flash_decode_resident(
+@triton.jit
+def _decode_attention_fp8_flash_decode(
     q_ptr,
     k_ptr,
     k_scale_ptr,
     v_ptr,
     v_scale_ptr,
     o_ptr,
+    B,
     H,
     T,
     D,
@@ -313,128 +863,570 @@ def _decode_attention_fp8_flash_decode_resident(
     o_stride_B,
     o_stride_H,
     o_stride_D,
+    BLOCK_ROW: tl.constexpr,
     BLOCK_D: tl.constexpr,
     BLOCK_T: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Resident: b in parallel, h in parallel, d whole, t whole.
+    """Streamed: row in parallel by blocks, b in parallel, h in parallel, d whole, t streamed.
 
     o: p.sum.1 leaves the sum over t.
-    """
-    pid = tl.program_id(0).to(INDEX)
-    h = pid % H
-    b = pid // H
-    d = tl.arange(0, BLOCK_D).to(INDEX)
-    t = tl.arange(0, BLOCK_T).to(INDEX)
-    q_at = q_ptr + b * q_stride_B + h * q_stride_H + d * q_stride_D
-    q = tl.load(q_at, mask=d < D, other=0.0).to(tl.float32)
-    k_at = k_ptr + b * k_stride_B + h * k_stride_H + t[None, :] * k_stride_T + d[:, None] * k_stride_D
-    mask = (d[:, None] < D) & (t[None, :] < T)
-    k = tl.load(k_at, mask=mask, other=0.0).to(tl.float32)
-    s_sum = tl.sum(tl.where(d[:, None] < D, q[:, None] * k, 0.0), axis=0)
-    k_scale_at = k_scale_ptr + b * k_scale_stride_B + h * k_scale_stride_H + t * k_scale_stride_T
-    k_scale = tl.load(k_scale_at, mask=t < T, other=0.0).to(tl.float32)
-    # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) * k_scale[b, h, t] / sqrt(D)
-    s = s_sum * k_scale / tl.sqrt(tl.cast(D, tl.float32))
-    m = reduce_max(tl.where(t < T, s, float("-inf")), axis=0)
-    e = tl.exp(s - m)
-    p_sum = tl.sum(tl.where(t < T, e, 0.0))
-    v_scale_at = v_scale_ptr + b * v_scale_stride_B + h * v_scale_stride_H + t * v_scale_stride_T
-    v_scale = tl.load(v_scale_at, mask=t < T, other=0.0).to(tl.float32)
-    v_at = v_ptr + b * v_stride_B + h * v_stride_H + t[None, :] * v_stride_T + d[:, None] * v_stride_D
-    v = tl.load(v_at, mask=mask, other=0.0).to(tl.float32)
-    # o[b, h, d] = sum[t] using bf16 (p[b, h, t] * v_scale[b, h, t] * v[b, h, t, d])
-    o_sum = tl.sum(tl.where(t[None, :] < T, e[None, :] * v_scale[None, :] * v, 0.0), axis=1)
-    o = tl.where(T > 0, o_sum / p_sum, 0.0)
-    o_at = o_ptr + b * o_stride_B + h * o_stride_H + d * o_stride_D
-    tl.store(o_at, o, mask=d < D)
-
-
-@triton.jit(do_not_specialize=["H"])
-def _decode_attention_fp8_flash_decode_streamed(
-    q_ptr,
-    k_ptr,
-    k_scale_ptr,
-    v_ptr,
-    v_scale_ptr,
-    o_ptr,
-    H,
-    T,
-    D,
-    q_stride_B,
-    q_stride_H,
-    q_stride_D,
-    k_stride_B,
-    k_stride_H,
-    k_stride_T,
-    k_stride_D,
-    k_scale_stride_B,
-    k_scale_stride_H,
-    k_scale_stride_T,
-    v_stride_B,
-    v_stride_H,
-    v_stride_T,
-    v_stride_D,
-    v_scale_stride_B,
-    v_scale_stride_H,
-    v_scale_stride_T,
-    o_stride_B,
-    o_stride_H,
-    o_stride_D,
-    BLOCK_D: tl.constexpr,
-    BLOCK_T: tl.constexpr,
-    INDEX: tl.constexpr,
-):
-    """Streamed: b in parallel, h in parallel, d whole, t streamed.
-
-    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    s: q is one row of a block product's tile.
     p: online beside p by g = exp(m_old - m_new).
     o: online beside p by g = exp(m_old - m_new).
     """
     pid = tl.program_id(0).to(INDEX)
     h = pid % H
-    b = pid // H
+    b = pid // H % B
+    row = (pid // H // B) * BLOCK_ROW + tl.arange(0, BLOCK_ROW)
     d = tl.arange(0, BLOCK_D).to(INDEX)
-    q_at = q_ptr + b * q_stride_B + h * q_stride_H + d * q_stride_D
-    q = tl.load(q_at, mask=d < D, other=0.0).to(tl.float32)
-    m = tl.full((), float("-inf"), tl.float32)
-    p_sum_lanes = tl.zeros((BLOCK_T,), tl.float32)
-    o_sum_lanes = tl.zeros((BLOCK_D, BLOCK_T), tl.float32)
-    for t_start in range(0, T, BLOCK_T):
-        t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
-        k_at = k_ptr + b * k_stride_B + h * k_stride_H + t[None, :] * k_stride_T + d[:, None] * k_stride_D
-        mask = (d[:, None] < D) & (t[None, :] < T)
-        k = tl.load(k_at, mask=mask, other=0.0, eviction_policy="evict_first").to(tl.float32)
-        s_sum = tl.sum(tl.where(d[:, None] < D, q[:, None] * k, 0.0), axis=0)
-        k_scale_at = k_scale_ptr + b * k_scale_stride_B + h * k_scale_stride_H + t * k_scale_stride_T
-        k_scale = tl.load(k_scale_at, mask=t < T, other=0.0, eviction_policy="evict_first").to(tl.float32)
-        # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) * k_scale[b, h, t] / sqrt(D)
-        s = s_sum * k_scale / tl.sqrt(tl.cast(D, tl.float32))
-        m_chunk = reduce_max(tl.where(t < T, s, float("-inf")), axis=0)
-        m_new = maximum(m, m_chunk)
-        # before the first finite value the state has no mass: keep exp(-inf - -inf) out
-        m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
-        e = tl.exp(s - m_safe)
-        scale = tl.exp(m - m_safe)
-        p_sum_lanes = p_sum_lanes * scale
-        p_sum_lanes = p_sum_lanes + tl.where(t < T, e, 0.0)
-        v_scale_at = v_scale_ptr + b * v_scale_stride_B + h * v_scale_stride_H + t * v_scale_stride_T
-        v_scale = tl.load(v_scale_at, mask=t < T, other=0.0, eviction_policy="evict_first").to(tl.float32)
-        v_at = v_ptr + b * v_stride_B + h * v_stride_H + t[None, :] * v_stride_T + d[:, None] * v_stride_D
-        v = tl.load(v_at, mask=mask, other=0.0, eviction_policy="evict_first").to(tl.float32)
-        # o[b, h, d] = sum[t] using bf16 (p[b, h, t] * v_scale[b, h, t] * v[b, h, t, d])
-        o_sum_lanes = o_sum_lanes * scale
-        o_sum_lanes = o_sum_lanes + tl.where(t[None, :] < T, e[None, :] * v_scale[None, :] * v, 0.0)
-        m = m_new
-    p_sum = tl.sum(p_sum_lanes)
+    q_at = tl.broadcast_to(
+        q_ptr + b * q_stride_B + h * q_stride_H + d[None, :] * q_stride_D, (BLOCK_ROW, BLOCK_D)
+    )
+    mask = (row[:, None] < 1) & (d[None, :] < D)
+    q = tl.load(q_at, mask=mask, other=0.0)
+    m = tl.full((BLOCK_ROW,), float("-inf"), tl.float32)
+    p_sum = tl.zeros((BLOCK_ROW,), tl.float32)
+    o_sum = tl.zeros((BLOCK_ROW, BLOCK_D), tl.float32)
+    # tiles inside, then the masked one
+    t_inner = T // BLOCK_T * BLOCK_T
+    for t_part in tl.static_range(2):
+        for t_start in range(t_inner if t_part == 1 else 0, T if t_part == 1 else t_inner, BLOCK_T):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            k_at = k_ptr + b * k_stride_B + h * k_stride_H + t[None, :] * k_stride_T + d[:, None] * k_stride_D
+            mask_2 = (d[:, None] < D) & (t[None, :] < T)
+            k = tl.load(k_at, mask=mask_2, other=0.0)
+            s_sum = tl.dot(q, k.to(tl.bfloat16), input_precision="ieee")
+            k_scale_at = k_scale_ptr + b * k_scale_stride_B + h * k_scale_stride_H + t * k_scale_stride_T
+            k_scale = tl.load(k_scale_at, mask=t < T, other=0.0).to(tl.float32)
+            # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) * k_scale[b, h, t] / sqrt(D)
+            m_chunk = reduce_max(
+                tl.where(t[None, :] < T, s_sum * k_scale[None, :], float("-inf")) if t_part
+                == 1 else s_sum * k_scale[None, :],
+                axis=1,
+            )
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * k_scale[None, :] * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634)
+                - m_safe_log2[:, None],
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v_scale_at = v_scale_ptr + b * v_scale_stride_B + h * v_scale_stride_H + t * v_scale_stride_T
+            v_scale = tl.load(v_scale_at, mask=t < T, other=0.0).to(tl.float32)
+            v_at = v_ptr + b * v_stride_B + h * v_stride_H + t[:, None] * v_stride_T + d[None, :] * v_stride_D
+            mask_3 = (t[:, None] < T) & (d[None, :] < D)
+            v = tl.load(v_at, mask=mask_3, other=0.0)
+            # o[b, h, d] = sum[t] using bf16 (p[b, h, t] * v_scale[b, h, t] * v[b, h, t, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = tl.dot(
+                (
+                    tl.where(t[None, :] < T, e * v_scale[None, :], 0.0) if t_part
+                    == 1 else e * v_scale[None, :]
+                ).to(tl.bfloat16),
+                v.to(tl.bfloat16),
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
     # a row without a finite value is what IEEE arithmetic makes of it
     p_sum = tl.where((m == float("-inf")) & (T > 0), float("nan"), p_sum)
-    o_sum = tl.sum(o_sum_lanes, axis=1)
     # a row without a finite value is what IEEE arithmetic makes of it
-    o_sum = tl.where((m == float("-inf")) & (T > 0), float("nan"), o_sum)
-    o = tl.where(T > 0, o_sum / p_sum, 0.0)
-    o_at = o_ptr + b * o_stride_B + h * o_stride_H + d * o_stride_D
-    tl.store(o_at, o, mask=d < D)
+    o_sum = tl.where((m[:, None] == float("-inf")) & (T > 0), float("nan"), o_sum)
+    o = tl.where(T > 0, o_sum / p_sum[:, None], 0.0)
+    o_at = tl.broadcast_to(
+        o_ptr + b * o_stride_B + h * o_stride_H + d[None, :] * o_stride_D, (BLOCK_ROW, BLOCK_D)
+    )
+    tl.store(o_at, o, mask=mask)
+
+
+@triton.jit
+def _decode_attention_fp8_flash_decode_described(
+    q_ptr,
+    k_desc,
+    k_scale_ptr,
+    v_desc,
+    v_scale_ptr,
+    o_ptr,
+    B,
+    H,
+    T,
+    D,
+    q_stride_B,
+    q_stride_H,
+    q_stride_D,
+    k_scale_stride_B,
+    k_scale_stride_H,
+    k_scale_stride_T,
+    v_scale_stride_B,
+    v_scale_stride_H,
+    v_scale_stride_T,
+    o_stride_B,
+    o_stride_H,
+    o_stride_D,
+    BLOCK_ROW: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: row in parallel by blocks, b in parallel, h in parallel, d whole, t streamed; tiles move through descriptors.
+
+    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    s: q is one row of a block product's tile.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    h = pid % H
+    b = pid // H % B
+    row = (pid // H // B) * BLOCK_ROW + tl.arange(0, BLOCK_ROW)
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    q_at = tl.broadcast_to(
+        q_ptr + b * q_stride_B + h * q_stride_H + d[None, :] * q_stride_D, (BLOCK_ROW, BLOCK_D)
+    )
+    mask = (row[:, None] < 1) & (d[None, :] < D)
+    q = tl.load(q_at, mask=mask, other=0.0)
+    m = tl.full((BLOCK_ROW,), float("-inf"), tl.float32)
+    p_sum = tl.zeros((BLOCK_ROW,), tl.float32)
+    o_sum = tl.zeros((BLOCK_ROW, BLOCK_D), tl.float32)
+    # tiles inside, then the masked one
+    t_inner = T // BLOCK_T * BLOCK_T
+    for t_part in tl.static_range(2):
+        for t_start in range(t_inner if t_part == 1 else 0, T if t_part == 1 else t_inner, BLOCK_T):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            k = k_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D).T
+            s_sum = tl.dot(q, widen_f8e4m3(k, tl.bfloat16), input_precision="ieee")
+            k_scale_at = k_scale_ptr + b * k_scale_stride_B + h * k_scale_stride_H + t * k_scale_stride_T
+            k_scale = tl.load(k_scale_at, mask=t < T, other=0.0).to(tl.float32)
+            # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) * k_scale[b, h, t] / sqrt(D)
+            m_chunk = reduce_max(
+                tl.where(t[None, :] < T, s_sum * k_scale[None, :], float("-inf")) if t_part
+                == 1 else s_sum * k_scale[None, :],
+                axis=1,
+            )
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * k_scale[None, :] * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634)
+                - m_safe_log2[:, None],
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v_scale_at = v_scale_ptr + b * v_scale_stride_B + h * v_scale_stride_H + t * v_scale_stride_T
+            v_scale = tl.load(v_scale_at, mask=t < T, other=0.0).to(tl.float32)
+            v = v_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D)
+            # o[b, h, d] = sum[t] using bf16 (p[b, h, t] * v_scale[b, h, t] * v[b, h, t, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = tl.dot(
+                (
+                    tl.where(t[None, :] < T, e * v_scale[None, :], 0.0) if t_part
+                    == 1 else e * v_scale[None, :]
+                ).to(tl.bfloat16),
+                widen_f8e4m3(v, tl.bfloat16),
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    # a row without a finite value is what IEEE arithmetic makes of it
+    p_sum = tl.where((m == float("-inf")) & (T > 0), float("nan"), p_sum)
+    # a row without a finite value is what IEEE arithmetic makes of it
+    o_sum = tl.where((m[:, None] == float("-inf")) & (T > 0), float("nan"), o_sum)
+    o = tl.where(T > 0, o_sum / p_sum[:, None], 0.0)
+    o_at = tl.broadcast_to(
+        o_ptr + b * o_stride_B + h * o_stride_H + d[None, :] * o_stride_D, (BLOCK_ROW, BLOCK_D)
+    )
+    tl.store(o_at, o, mask=mask)
+
+
+@triton.jit
+def _decode_attention_fp8_flash_decode_part(
+    q_ptr,
+    k_ptr,
+    k_scale_ptr,
+    v_ptr,
+    v_scale_ptr,
+    m_part_ptr,
+    p_sum_part_ptr,
+    o_sum_part_ptr,
+    B,
+    H,
+    T,
+    D,
+    span,
+    q_stride_B,
+    q_stride_H,
+    q_stride_D,
+    k_stride_B,
+    k_stride_H,
+    k_stride_T,
+    k_stride_D,
+    k_scale_stride_B,
+    k_scale_stride_H,
+    k_scale_stride_T,
+    v_stride_B,
+    v_stride_H,
+    v_stride_T,
+    v_stride_D,
+    v_scale_stride_B,
+    v_scale_stride_H,
+    v_scale_stride_T,
+    m_part_stride_splits,
+    m_part_stride_1,
+    m_part_stride_B,
+    m_part_stride_H,
+    p_sum_part_stride_splits,
+    p_sum_part_stride_1,
+    p_sum_part_stride_B,
+    p_sum_part_stride_H,
+    o_sum_part_stride_splits,
+    o_sum_part_stride_1,
+    o_sum_part_stride_B,
+    o_sum_part_stride_H,
+    o_sum_part_stride_D,
+    BLOCK_ROW: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: row in parallel by blocks, b in parallel, h in parallel, d whole, t streamed, t in splits parts.
+
+    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    s: q is one row of a block product's tile.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    h = pid % H
+    b = pid // H % B
+    row = (pid // H // B % tl.cdiv(1, BLOCK_ROW)) * BLOCK_ROW + tl.arange(0, BLOCK_ROW)
+    part = pid // H // B // tl.cdiv(1, BLOCK_ROW)
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    q_at = tl.broadcast_to(
+        q_ptr + b * q_stride_B + h * q_stride_H + d[None, :] * q_stride_D, (BLOCK_ROW, BLOCK_D)
+    )
+    mask = (row[:, None] < 1) & (d[None, :] < D)
+    q = tl.load(q_at, mask=mask, other=0.0)
+    m = tl.full((BLOCK_ROW,), float("-inf"), tl.float32)
+    p_sum = tl.zeros((BLOCK_ROW,), tl.float32)
+    o_sum = tl.zeros((BLOCK_ROW, BLOCK_D), tl.float32)
+    # tiles inside, then the masked ones at the edge
+    t_inner = (
+        part * span + tl.maximum(tl.minimum(T, part * span + span) - (part * span), 0) // BLOCK_T * BLOCK_T
+    )
+    for t_part in tl.static_range(2):
+        for t_start in range(
+            t_inner if t_part == 1 else part * span,
+            tl.minimum(T, part * span + span) if t_part == 1 else t_inner,
+            BLOCK_T,
+        ):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            k_at = k_ptr + b * k_stride_B + h * k_stride_H + t[None, :] * k_stride_T + d[:, None] * k_stride_D
+            mask_2 = (d[:, None] < D) & (t[None, :] < T)
+            k = tl.load(k_at, mask=mask_2, other=0.0)
+            s_sum = tl.dot(q, k.to(tl.bfloat16), input_precision="ieee")
+            k_scale_at = k_scale_ptr + b * k_scale_stride_B + h * k_scale_stride_H + t * k_scale_stride_T
+            k_scale = tl.load(k_scale_at, mask=t < T, other=0.0).to(tl.float32)
+            # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) * k_scale[b, h, t] / sqrt(D)
+            m_chunk = reduce_max(
+                tl.where(t[None, :] < T, s_sum * k_scale[None, :], float("-inf")) if t_part
+                == 1 else s_sum * k_scale[None, :],
+                axis=1,
+            )
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * k_scale[None, :] * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634)
+                - m_safe_log2[:, None],
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v_scale_at = v_scale_ptr + b * v_scale_stride_B + h * v_scale_stride_H + t * v_scale_stride_T
+            v_scale = tl.load(v_scale_at, mask=t < T, other=0.0).to(tl.float32)
+            v_at = v_ptr + b * v_stride_B + h * v_stride_H + t[:, None] * v_stride_T + d[None, :] * v_stride_D
+            mask_3 = (t[:, None] < T) & (d[None, :] < D)
+            v = tl.load(v_at, mask=mask_3, other=0.0)
+            # o[b, h, d] = sum[t] using bf16 (p[b, h, t] * v_scale[b, h, t] * v[b, h, t, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = tl.dot(
+                (
+                    tl.where(t[None, :] < T, e * v_scale[None, :], 0.0) if t_part
+                    == 1 else e * v_scale[None, :]
+                ).to(tl.bfloat16),
+                v.to(tl.bfloat16),
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    m_part_at = (
+        m_part_ptr
+        + part * m_part_stride_splits
+        + row * m_part_stride_1
+        + b * m_part_stride_B
+        + h * m_part_stride_H
+    )
+    tl.store(m_part_at, m, mask=row < 1)
+    p_sum_part_at = (
+        p_sum_part_ptr
+        + part * p_sum_part_stride_splits
+        + row * p_sum_part_stride_1
+        + b * p_sum_part_stride_B
+        + h * p_sum_part_stride_H
+    )
+    tl.store(p_sum_part_at, p_sum, mask=row < 1)
+    o_sum_part_at = (
+        o_sum_part_ptr
+        + part * o_sum_part_stride_splits
+        + row[:, None] * o_sum_part_stride_1
+        + b * o_sum_part_stride_B
+        + h * o_sum_part_stride_H
+        + d[None, :] * o_sum_part_stride_D
+    )
+    tl.store(o_sum_part_at, o_sum, mask=mask)
+
+
+@triton.jit
+def _decode_attention_fp8_flash_decode_part_described(
+    q_ptr,
+    k_desc,
+    k_scale_ptr,
+    v_desc,
+    v_scale_ptr,
+    m_part_ptr,
+    p_sum_part_ptr,
+    o_sum_part_ptr,
+    B,
+    H,
+    T,
+    D,
+    span,
+    q_stride_B,
+    q_stride_H,
+    q_stride_D,
+    k_scale_stride_B,
+    k_scale_stride_H,
+    k_scale_stride_T,
+    v_scale_stride_B,
+    v_scale_stride_H,
+    v_scale_stride_T,
+    m_part_stride_splits,
+    m_part_stride_1,
+    m_part_stride_B,
+    m_part_stride_H,
+    p_sum_part_stride_splits,
+    p_sum_part_stride_1,
+    p_sum_part_stride_B,
+    p_sum_part_stride_H,
+    o_sum_part_stride_splits,
+    o_sum_part_stride_1,
+    o_sum_part_stride_B,
+    o_sum_part_stride_H,
+    o_sum_part_stride_D,
+    BLOCK_ROW: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: row in parallel by blocks, b in parallel, h in parallel, d whole, t streamed, t in splits parts; tiles move through descriptors.
+
+    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    s: q is one row of a block product's tile.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    h = pid % H
+    b = pid // H % B
+    row = (pid // H // B % tl.cdiv(1, BLOCK_ROW)) * BLOCK_ROW + tl.arange(0, BLOCK_ROW)
+    part = pid // H // B // tl.cdiv(1, BLOCK_ROW)
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    q_at = tl.broadcast_to(
+        q_ptr + b * q_stride_B + h * q_stride_H + d[None, :] * q_stride_D, (BLOCK_ROW, BLOCK_D)
+    )
+    mask = (row[:, None] < 1) & (d[None, :] < D)
+    q = tl.load(q_at, mask=mask, other=0.0)
+    m = tl.full((BLOCK_ROW,), float("-inf"), tl.float32)
+    p_sum = tl.zeros((BLOCK_ROW,), tl.float32)
+    o_sum = tl.zeros((BLOCK_ROW, BLOCK_D), tl.float32)
+    # tiles inside, then the masked ones at the edge
+    t_inner = (
+        part * span + tl.maximum(tl.minimum(T, part * span + span) - (part * span), 0) // BLOCK_T * BLOCK_T
+    )
+    for t_part in tl.static_range(2):
+        for t_start in range(
+            t_inner if t_part == 1 else part * span,
+            tl.minimum(T, part * span + span) if t_part == 1 else t_inner,
+            BLOCK_T,
+        ):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            k = k_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D).T
+            s_sum = tl.dot(q, widen_f8e4m3(k, tl.bfloat16), input_precision="ieee")
+            k_scale_at = k_scale_ptr + b * k_scale_stride_B + h * k_scale_stride_H + t * k_scale_stride_T
+            k_scale = tl.load(k_scale_at, mask=t < T, other=0.0).to(tl.float32)
+            # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) * k_scale[b, h, t] / sqrt(D)
+            m_chunk = reduce_max(
+                tl.where(t[None, :] < T, s_sum * k_scale[None, :], float("-inf")) if t_part
+                == 1 else s_sum * k_scale[None, :],
+                axis=1,
+            )
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * k_scale[None, :] * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634)
+                - m_safe_log2[:, None],
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v_scale_at = v_scale_ptr + b * v_scale_stride_B + h * v_scale_stride_H + t * v_scale_stride_T
+            v_scale = tl.load(v_scale_at, mask=t < T, other=0.0).to(tl.float32)
+            v = v_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D)
+            # o[b, h, d] = sum[t] using bf16 (p[b, h, t] * v_scale[b, h, t] * v[b, h, t, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = tl.dot(
+                (
+                    tl.where(t[None, :] < T, e * v_scale[None, :], 0.0) if t_part
+                    == 1 else e * v_scale[None, :]
+                ).to(tl.bfloat16),
+                widen_f8e4m3(v, tl.bfloat16),
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    m_part_at = (
+        m_part_ptr
+        + part * m_part_stride_splits
+        + row * m_part_stride_1
+        + b * m_part_stride_B
+        + h * m_part_stride_H
+    )
+    tl.store(m_part_at, m, mask=row < 1)
+    p_sum_part_at = (
+        p_sum_part_ptr
+        + part * p_sum_part_stride_splits
+        + row * p_sum_part_stride_1
+        + b * p_sum_part_stride_B
+        + h * p_sum_part_stride_H
+    )
+    tl.store(p_sum_part_at, p_sum, mask=row < 1)
+    o_sum_part_at = (
+        o_sum_part_ptr
+        + part * o_sum_part_stride_splits
+        + row[:, None] * o_sum_part_stride_1
+        + b * o_sum_part_stride_B
+        + h * o_sum_part_stride_H
+        + d[None, :] * o_sum_part_stride_D
+    )
+    tl.store(o_sum_part_at, o_sum, mask=mask)
+
+
+@triton.jit(do_not_specialize=["splits"])
+def _decode_attention_fp8_flash_decode_merge(
+    o_ptr,
+    m_part_ptr,
+    p_sum_part_ptr,
+    o_sum_part_ptr,
+    B,
+    H,
+    T,
+    D,
+    splits,
+    o_stride_B,
+    o_stride_H,
+    o_stride_D,
+    m_part_stride_splits,
+    m_part_stride_1,
+    m_part_stride_B,
+    m_part_stride_H,
+    p_sum_part_stride_splits,
+    p_sum_part_stride_1,
+    p_sum_part_stride_B,
+    p_sum_part_stride_H,
+    o_sum_part_stride_splits,
+    o_sum_part_stride_1,
+    o_sum_part_stride_B,
+    o_sum_part_stride_H,
+    o_sum_part_stride_D,
+    BLOCK_splits: tl.constexpr,
+    BLOCK_ROW: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: row in parallel by blocks, b in parallel, h in parallel, d whole, parts of t joined.
+
+    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    s: q is one row of a block product's tile.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    h = pid % H
+    b = pid // H % B
+    row = (pid // H // B) * BLOCK_ROW + tl.arange(0, BLOCK_ROW)
+    part = tl.arange(0, BLOCK_splits).to(INDEX)
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    m_parts_at = (
+        m_part_ptr
+        + part[:, None] * m_part_stride_splits
+        + row[None, :] * m_part_stride_1
+        + b * m_part_stride_B
+        + h * m_part_stride_H
+    )
+    mask = (part[:, None] < splits) & (row[None, :] < 1)
+    m_parts = tl.load(m_parts_at, mask=mask, other=float("-inf"))
+    m = reduce_max(m_parts, axis=0)
+    m_safe_2 = tl.where(m == float("-inf"), 0.0, m)
+    p_sum_parts_at = (
+        p_sum_part_ptr
+        + part[:, None] * p_sum_part_stride_splits
+        + row[None, :] * p_sum_part_stride_1
+        + b * p_sum_part_stride_B
+        + h * p_sum_part_stride_H
+    )
+    p_sum_parts = tl.load(p_sum_parts_at, mask=mask, other=0.0)
+    scale_2 = tl.exp(m_parts - m_safe_2[None, :])
+    p_sum = tl.sum(p_sum_parts * scale_2, axis=0)
+    o_sum_parts_at = (
+        o_sum_part_ptr
+        + part[:, None, None] * o_sum_part_stride_splits
+        + row[None, :, None] * o_sum_part_stride_1
+        + b * o_sum_part_stride_B
+        + h * o_sum_part_stride_H
+        + d[None, None, :] * o_sum_part_stride_D
+    )
+    mask_2 = (part[:, None, None] < splits) & (row[None, :, None] < 1) & (d[None, None, :] < D)
+    o_sum_parts = tl.load(o_sum_parts_at, mask=mask_2, other=0.0)
+    o_sum = tl.sum(o_sum_parts * scale_2[:, :, None], axis=0)
+    # a row without a finite value is what IEEE arithmetic makes of it
+    p_sum = tl.where((m == float("-inf")) & (T > 0), float("nan"), p_sum)
+    # a row without a finite value is what IEEE arithmetic makes of it
+    o_sum = tl.where((m[:, None] == float("-inf")) & (T > 0), float("nan"), o_sum)
+    o = tl.where(T > 0, o_sum / p_sum[:, None], 0.0)
+    o_at = tl.broadcast_to(
+        o_ptr + b * o_stride_B + h * o_stride_H + d[None, :] * o_stride_D, (BLOCK_ROW, BLOCK_D)
+    )
+    mask_3 = (row[:, None] < 1) & (d[None, :] < D)
+    tl.store(o_at, o, mask=mask_3)
 
 
 def _configure_decode_attention_fp8_flash_decode(
@@ -442,33 +1434,58 @@ def _configure_decode_attention_fp8_flash_decode(
     H: int,
     T: int,
     D: int,
+    width: int,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `flash_decode` for one shape."""
-    BLOCK_D = launch.power_of_2(D, 64)
-    BLOCK_T = launch.power_of_2(T, 64)
-    if BLOCK_D * BLOCK_T <= 16384 and launch.chosen(tuned, "_decode_attention_fp8_flash_decode_resident"):
-        options = {
-            "BLOCK_D": BLOCK_D,
-            "BLOCK_T": BLOCK_T,
-            "num_warps": launch.warps(BLOCK_D * BLOCK_T, 16),
-            "num_stages": 1,
-            "enable_fp_fusion": True,
-        }
-        options = launch.over(options, tuned, "_decode_attention_fp8_flash_decode_resident")
-        return _decode_attention_fp8_flash_decode_resident, B * H, options
-    BLOCK_D = launch.power_of_2(D, 64)
-    BLOCK_T = launch.power_of_2(T, 1, launch.share(4096, BLOCK_D))
+    BLOCK_D = launch.power_of_2(D, 16)
+    # rows, chunk, warps, stages: the first that registers and shared memory hold
+    BLOCK_ROW, chunk, num_warps, num_stages = launch.pick_chain(
+        1, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D, width, 232448, B * H, narrow=True
+    )
+    BLOCK_T = launch.power_of_2(T, 16, chunk)
     options = {
+        "BLOCK_ROW": BLOCK_ROW,
         "BLOCK_D": BLOCK_D,
         "BLOCK_T": BLOCK_T,
-        "num_warps": launch.warps(BLOCK_D * BLOCK_T, 16),
-        "num_stages": 3,
+        "num_warps": num_warps,
+        "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
-    options = launch.over(options, tuned, "_decode_attention_fp8_flash_decode_streamed")
-    return _decode_attention_fp8_flash_decode_streamed, B * H, options
+    options = launch.over(options, tuned, "_decode_attention_fp8_flash_decode")
+    if described and options["BLOCK_D"] <= 256:
+        return (
+            _decode_attention_fp8_flash_decode_described,
+            triton.cdiv(1, options["BLOCK_ROW"]) * B * H,
+            options,
+            (
+                None,
+                (1, 1, options["BLOCK_T"], options["BLOCK_D"]),
+                None,
+                (1, 1, options["BLOCK_T"], options["BLOCK_D"]),
+                None,
+                None,
+            ),
+        )
+    return _decode_attention_fp8_flash_decode, triton.cdiv(1, options["BLOCK_ROW"]) * B * H, options, None
+
+
+def _configure_decode_attention_fp8_flash_decode_merge(B: int, H: int, D: int, splits: int):
+    """Kernel, grid and launch options of `_decode_attention_fp8_flash_decode_merge` for one shape."""
+    BLOCK_splits = launch.power_of_2(splits)
+    BLOCK_ROW = launch.power_of_2(1, 1, 1)
+    BLOCK_D = launch.power_of_2(D)
+    options = {
+        "BLOCK_splits": BLOCK_splits,
+        "BLOCK_ROW": BLOCK_ROW,
+        "BLOCK_D": BLOCK_D,
+        "num_warps": launch.warps(BLOCK_splits * BLOCK_ROW * BLOCK_D, 32),
+        "num_stages": 1,
+        "enable_fp_fusion": True,
+    }
+    return _decode_attention_fp8_flash_decode_merge, triton.cdiv(1, BLOCK_ROW) * B * H, options
 
 
 def _decode_attention_fp8__check(q, k, k_scale, v, v_scale):
@@ -490,44 +1507,195 @@ def _decode_attention_fp8__check(q, k, k_scale, v, v_scale):
 def _decode_attention_fp8__launch(call, dims, q, k, k_scale, v, v_scale, o):
     """Start the kernels of `decode_attention_fp8` on checked arguments; `call` remembers them for calls of this kind."""
     B, H, T, D = dims
-    kernel, grid, options = _configure_decode_attention_fp8_flash_decode(
-        B, H, T, D, tuned=call.tuned("flash_decode")
+    width = max(t.element_size() for t in (q, k, k_scale, v, v_scale))
+    described = launch.describable(k, v)
+    kernel, grid, options, tiles = _configure_decode_attention_fp8_flash_decode(
+        B, H, T, D, width, described, tuned=call.tuned("flash_decode")
     )
-    call.start(
-        kernel,
-        grid,
-        options,
-        q,
-        k,
-        k_scale,
-        v,
-        v_scale,
-        o,
-        H,
-        T,
-        D,
-        q.stride(0),
-        q.stride(1),
-        q.stride(2),
-        k.stride(0),
-        k.stride(1),
-        k.stride(2),
-        k.stride(3),
-        k_scale.stride(0),
-        k_scale.stride(1),
-        k_scale.stride(2),
-        v.stride(0),
-        v.stride(1),
-        v.stride(2),
-        v.stride(3),
-        v_scale.stride(0),
-        v_scale.stride(1),
-        v_scale.stride(2),
-        o.stride(0),
-        o.stride(1),
-        o.stride(2),
-        INDEX=launch.index_type(q, k, k_scale, v, v_scale, o),
-    )
+    splits, span = launch.split(T, options["BLOCK_T"], grid)
+    if splits > 1:
+        m_part = call.workspace((splits, 1, B, H), launch.DTYPES["f32"])
+        p_sum_part = call.workspace((splits, 1, B, H), launch.DTYPES["f32"])
+        o_sum_part = call.workspace((splits, 1, B, H, D), launch.DTYPES["f32"])
+        if tiles is not None:
+            tiles = (tiles[0], tiles[1], tiles[2], tiles[3], tiles[4], None, None, None)
+            call.start(
+                _decode_attention_fp8_flash_decode_part_described,
+                grid * splits,
+                options,
+                *launch.describe((q, k, k_scale, v, v_scale, m_part, p_sum_part, o_sum_part), tiles),
+                B,
+                H,
+                T,
+                D,
+                span,
+                q.stride(0),
+                q.stride(1),
+                q.stride(2),
+                k_scale.stride(0),
+                k_scale.stride(1),
+                k_scale.stride(2),
+                v_scale.stride(0),
+                v_scale.stride(1),
+                v_scale.stride(2),
+                m_part.stride(0),
+                m_part.stride(1),
+                m_part.stride(2),
+                m_part.stride(3),
+                p_sum_part.stride(0),
+                p_sum_part.stride(1),
+                p_sum_part.stride(2),
+                p_sum_part.stride(3),
+                o_sum_part.stride(0),
+                o_sum_part.stride(1),
+                o_sum_part.stride(2),
+                o_sum_part.stride(3),
+                o_sum_part.stride(4),
+                INDEX=launch.index_type(q, k, k_scale, v, v_scale, m_part, p_sum_part, o_sum_part),
+            )
+        else:
+            call.start(
+                _decode_attention_fp8_flash_decode_part,
+                grid * splits,
+                options,
+                q,
+                k,
+                k_scale,
+                v,
+                v_scale,
+                m_part,
+                p_sum_part,
+                o_sum_part,
+                B,
+                H,
+                T,
+                D,
+                span,
+                q.stride(0),
+                q.stride(1),
+                q.stride(2),
+                k.stride(0),
+                k.stride(1),
+                k.stride(2),
+                k.stride(3),
+                k_scale.stride(0),
+                k_scale.stride(1),
+                k_scale.stride(2),
+                v.stride(0),
+                v.stride(1),
+                v.stride(2),
+                v.stride(3),
+                v_scale.stride(0),
+                v_scale.stride(1),
+                v_scale.stride(2),
+                m_part.stride(0),
+                m_part.stride(1),
+                m_part.stride(2),
+                m_part.stride(3),
+                p_sum_part.stride(0),
+                p_sum_part.stride(1),
+                p_sum_part.stride(2),
+                p_sum_part.stride(3),
+                o_sum_part.stride(0),
+                o_sum_part.stride(1),
+                o_sum_part.stride(2),
+                o_sum_part.stride(3),
+                o_sum_part.stride(4),
+                INDEX=launch.index_type(q, k, k_scale, v, v_scale, m_part, p_sum_part, o_sum_part),
+            )
+        kernel, grid, options = _configure_decode_attention_fp8_flash_decode_merge(B, H, D, splits)
+        call.start(
+            kernel,
+            grid,
+            options,
+            o,
+            m_part,
+            p_sum_part,
+            o_sum_part,
+            B,
+            H,
+            T,
+            D,
+            splits,
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            m_part.stride(0),
+            m_part.stride(1),
+            m_part.stride(2),
+            m_part.stride(3),
+            p_sum_part.stride(0),
+            p_sum_part.stride(1),
+            p_sum_part.stride(2),
+            p_sum_part.stride(3),
+            o_sum_part.stride(0),
+            o_sum_part.stride(1),
+            o_sum_part.stride(2),
+            o_sum_part.stride(3),
+            o_sum_part.stride(4),
+            INDEX=launch.index_type(o, m_part, p_sum_part, o_sum_part),
+        )
+    elif tiles is not None:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *launch.describe((q, k, k_scale, v, v_scale, o), tiles),
+            B,
+            H,
+            T,
+            D,
+            q.stride(0),
+            q.stride(1),
+            q.stride(2),
+            k_scale.stride(0),
+            k_scale.stride(1),
+            k_scale.stride(2),
+            v_scale.stride(0),
+            v_scale.stride(1),
+            v_scale.stride(2),
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            INDEX=launch.index_type(q, k, k_scale, v, v_scale, o),
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            q,
+            k,
+            k_scale,
+            v,
+            v_scale,
+            o,
+            B,
+            H,
+            T,
+            D,
+            q.stride(0),
+            q.stride(1),
+            q.stride(2),
+            k.stride(0),
+            k.stride(1),
+            k.stride(2),
+            k.stride(3),
+            k_scale.stride(0),
+            k_scale.stride(1),
+            k_scale.stride(2),
+            v.stride(0),
+            v.stride(1),
+            v.stride(2),
+            v.stride(3),
+            v_scale.stride(0),
+            v_scale.stride(1),
+            v_scale.stride(2),
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            INDEX=launch.index_type(q, k, k_scale, v, v_scale, o),
+        )
 
 
 def decode_attention_fp8(
@@ -625,6 +1793,7 @@ def _decode_gqa_flash_decode(
     """Streamed: b in parallel, h in parallel, g in parallel by blocks, d whole, t streamed.
 
     o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
     p: online beside p by g = exp(m_old - m_new).
     o: online beside p by g = exp(m_old - m_new).
     """
@@ -639,30 +1808,46 @@ def _decode_gqa_flash_decode(
     m = tl.full((BLOCK_G,), float("-inf"), tl.float32)
     p_sum = tl.zeros((BLOCK_G,), tl.float32)
     o_sum = tl.zeros((BLOCK_G, BLOCK_D), tl.float32)
-    for t_start in range(0, T, BLOCK_T):
-        t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
-        k_at = k_ptr + b * k_stride_B + h * k_stride_Hkv + t[None, :] * k_stride_T + d[:, None] * k_stride_D
-        mask_2 = (d[:, None] < D) & (t[None, :] < T)
-        k = tl.load(k_at, mask=mask_2, other=0.0)
-        s_sum = tl.dot(q, k, input_precision="ieee")
-        # s[b, h, g, t] = sum[d](q[b, h, g, d] * k[b, h, t, d]) / sqrt(D)
-        s = s_sum / tl.sqrt(tl.cast(D, tl.float32))
-        m_chunk = reduce_max(tl.where(t[None, :] < T, s, float("-inf")), axis=1)
-        m_new = maximum(m, m_chunk)
-        # before the first finite value the state has no mass: keep exp(-inf - -inf) out
-        m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
-        e = tl.exp(s - m_safe[:, None])
-        scale = tl.exp(m - m_safe)
-        p_sum = p_sum * scale
-        p_sum_chunk = tl.sum(tl.where(t[None, :] < T, e, 0.0), axis=1)
-        p_sum = p_sum + p_sum_chunk
-        v_at = v_ptr + b * v_stride_B + h * v_stride_Hkv + t[:, None] * v_stride_T + d[None, :] * v_stride_D
-        mask_3 = (t[:, None] < T) & (d[None, :] < D)
-        v = tl.load(v_at, mask=mask_3, other=0.0)
-        # o[b, h, g, d] = sum[t] using bf16 (p[b, h, g, t] * v[b, h, t, d])
-        o_sum = o_sum * scale[:, None]
-        o_sum = tl.dot(tl.where(t[None, :] < T, e, 0.0).to(tl.bfloat16), v, o_sum, input_precision="ieee")
-        m = m_new
+    # tiles inside, then the masked one
+    t_inner = T // BLOCK_T * BLOCK_T
+    for t_part in tl.static_range(2):
+        for t_start in range(t_inner if t_part == 1 else 0, T if t_part == 1 else t_inner, BLOCK_T):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            k_at = (
+                k_ptr + b * k_stride_B + h * k_stride_Hkv + t[None, :] * k_stride_T + d[:, None] * k_stride_D
+            )
+            mask_2 = (d[:, None] < D) & (t[None, :] < T)
+            k = tl.load(k_at, mask=mask_2, other=0.0)
+            s_sum = tl.dot(q, k, input_precision="ieee")
+            # s[b, h, g, t] = sum[d](q[b, h, g, d] * k[b, h, t, d]) / sqrt(D)
+            m_chunk = reduce_max(
+                tl.where(t[None, :] < T, s_sum, float("-inf")) if t_part == 1 else s_sum, axis=1
+            )
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v_at = (
+                v_ptr + b * v_stride_B + h * v_stride_Hkv + t[:, None] * v_stride_T + d[None, :] * v_stride_D
+            )
+            mask_3 = (t[:, None] < T) & (d[None, :] < D)
+            v = tl.load(v_at, mask=mask_3, other=0.0)
+            # o[b, h, g, d] = sum[t] using bf16 (p[b, h, g, t] * v[b, h, t, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = tl.dot(
+                (tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
     # a row without a finite value is what IEEE arithmetic makes of it
     p_sum = tl.where((m == float("-inf")) & (T > 0), float("nan"), p_sum)
     # a row without a finite value is what IEEE arithmetic makes of it
@@ -672,6 +1857,424 @@ def _decode_gqa_flash_decode(
     tl.store(o_at, o, mask=mask)
 
 
+@triton.jit
+def _decode_gqa_flash_decode_described(
+    q_desc,
+    k_desc,
+    v_desc,
+    o_ptr,
+    Hkv,
+    G,
+    T,
+    D,
+    o_stride_B,
+    o_stride_Hkv,
+    o_stride_G,
+    o_stride_D,
+    BLOCK_G: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, g in parallel by blocks, d whole, t streamed; tiles move through descriptors.
+
+    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    g_first = (pid % tl.cdiv(G, BLOCK_G)) * BLOCK_G
+    g = g_first + tl.arange(0, BLOCK_G)
+    h = pid // tl.cdiv(G, BLOCK_G) % Hkv
+    b = pid // tl.cdiv(G, BLOCK_G) // Hkv
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    q = q_desc.load([b, h, g_first, 0]).reshape(BLOCK_G, BLOCK_D)
+    m = tl.full((BLOCK_G,), float("-inf"), tl.float32)
+    p_sum = tl.zeros((BLOCK_G,), tl.float32)
+    o_sum = tl.zeros((BLOCK_G, BLOCK_D), tl.float32)
+    # tiles inside, then the masked one
+    t_inner = T // BLOCK_T * BLOCK_T
+    for t_part in tl.static_range(2):
+        for t_start in range(t_inner if t_part == 1 else 0, T if t_part == 1 else t_inner, BLOCK_T):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            k = k_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D).T
+            s_sum = tl.dot(q, k, input_precision="ieee")
+            # s[b, h, g, t] = sum[d](q[b, h, g, d] * k[b, h, t, d]) / sqrt(D)
+            m_chunk = reduce_max(
+                tl.where(t[None, :] < T, s_sum, float("-inf")) if t_part == 1 else s_sum, axis=1
+            )
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v = v_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D)
+            # o[b, h, g, d] = sum[t] using bf16 (p[b, h, g, t] * v[b, h, t, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = tl.dot(
+                (tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    # a row without a finite value is what IEEE arithmetic makes of it
+    p_sum = tl.where((m == float("-inf")) & (T > 0), float("nan"), p_sum)
+    # a row without a finite value is what IEEE arithmetic makes of it
+    o_sum = tl.where((m[:, None] == float("-inf")) & (T > 0), float("nan"), o_sum)
+    o = tl.where(T > 0, o_sum / p_sum[:, None], 0.0)
+    o_at = o_ptr + b * o_stride_B + h * o_stride_Hkv + g[:, None] * o_stride_G + d[None, :] * o_stride_D
+    mask = (g[:, None] < G) & (d[None, :] < D)
+    tl.store(o_at, o, mask=mask)
+
+
+@triton.jit
+def _decode_gqa_flash_decode_part(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    m_part_ptr,
+    p_sum_part_ptr,
+    o_sum_part_ptr,
+    B,
+    Hkv,
+    G,
+    T,
+    D,
+    span,
+    q_stride_B,
+    q_stride_Hkv,
+    q_stride_G,
+    q_stride_D,
+    k_stride_B,
+    k_stride_Hkv,
+    k_stride_T,
+    k_stride_D,
+    v_stride_B,
+    v_stride_Hkv,
+    v_stride_T,
+    v_stride_D,
+    m_part_stride_splits,
+    m_part_stride_B,
+    m_part_stride_Hkv,
+    m_part_stride_G,
+    p_sum_part_stride_splits,
+    p_sum_part_stride_B,
+    p_sum_part_stride_Hkv,
+    p_sum_part_stride_G,
+    o_sum_part_stride_splits,
+    o_sum_part_stride_B,
+    o_sum_part_stride_Hkv,
+    o_sum_part_stride_G,
+    o_sum_part_stride_D,
+    BLOCK_G: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, g in parallel by blocks, d whole, t streamed, t in splits parts.
+
+    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    g = (pid % tl.cdiv(G, BLOCK_G)) * BLOCK_G + tl.arange(0, BLOCK_G)
+    h = pid // tl.cdiv(G, BLOCK_G) % Hkv
+    b = pid // tl.cdiv(G, BLOCK_G) // Hkv % B
+    part = pid // tl.cdiv(G, BLOCK_G) // Hkv // B
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    q_at = q_ptr + b * q_stride_B + h * q_stride_Hkv + g[:, None] * q_stride_G + d[None, :] * q_stride_D
+    mask = (g[:, None] < G) & (d[None, :] < D)
+    q = tl.load(q_at, mask=mask, other=0.0)
+    m = tl.full((BLOCK_G,), float("-inf"), tl.float32)
+    p_sum = tl.zeros((BLOCK_G,), tl.float32)
+    o_sum = tl.zeros((BLOCK_G, BLOCK_D), tl.float32)
+    # tiles inside, then the masked ones at the edge
+    t_inner = (
+        part * span + tl.maximum(tl.minimum(T, part * span + span) - (part * span), 0) // BLOCK_T * BLOCK_T
+    )
+    for t_part in tl.static_range(2):
+        for t_start in range(
+            t_inner if t_part == 1 else part * span,
+            tl.minimum(T, part * span + span) if t_part == 1 else t_inner,
+            BLOCK_T,
+        ):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            k_at = (
+                k_ptr + b * k_stride_B + h * k_stride_Hkv + t[None, :] * k_stride_T + d[:, None] * k_stride_D
+            )
+            mask_2 = (d[:, None] < D) & (t[None, :] < T)
+            k = tl.load(k_at, mask=mask_2, other=0.0)
+            s_sum = tl.dot(q, k, input_precision="ieee")
+            # s[b, h, g, t] = sum[d](q[b, h, g, d] * k[b, h, t, d]) / sqrt(D)
+            m_chunk = reduce_max(
+                tl.where(t[None, :] < T, s_sum, float("-inf")) if t_part == 1 else s_sum, axis=1
+            )
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v_at = (
+                v_ptr + b * v_stride_B + h * v_stride_Hkv + t[:, None] * v_stride_T + d[None, :] * v_stride_D
+            )
+            mask_3 = (t[:, None] < T) & (d[None, :] < D)
+            v = tl.load(v_at, mask=mask_3, other=0.0)
+            # o[b, h, g, d] = sum[t] using bf16 (p[b, h, g, t] * v[b, h, t, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = tl.dot(
+                (tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    m_part_at = (
+        m_part_ptr
+        + part * m_part_stride_splits
+        + b * m_part_stride_B
+        + h * m_part_stride_Hkv
+        + g * m_part_stride_G
+    )
+    tl.store(m_part_at, m, mask=g < G)
+    p_sum_part_at = (
+        p_sum_part_ptr
+        + part * p_sum_part_stride_splits
+        + b * p_sum_part_stride_B
+        + h * p_sum_part_stride_Hkv
+        + g * p_sum_part_stride_G
+    )
+    tl.store(p_sum_part_at, p_sum, mask=g < G)
+    o_sum_part_at = (
+        o_sum_part_ptr
+        + part * o_sum_part_stride_splits
+        + b * o_sum_part_stride_B
+        + h * o_sum_part_stride_Hkv
+        + g[:, None] * o_sum_part_stride_G
+        + d[None, :] * o_sum_part_stride_D
+    )
+    tl.store(o_sum_part_at, o_sum, mask=mask)
+
+
+@triton.jit
+def _decode_gqa_flash_decode_part_described(
+    q_desc,
+    k_desc,
+    v_desc,
+    m_part_ptr,
+    p_sum_part_ptr,
+    o_sum_part_ptr,
+    B,
+    Hkv,
+    G,
+    T,
+    D,
+    span,
+    m_part_stride_splits,
+    m_part_stride_B,
+    m_part_stride_Hkv,
+    m_part_stride_G,
+    p_sum_part_stride_splits,
+    p_sum_part_stride_B,
+    p_sum_part_stride_Hkv,
+    p_sum_part_stride_G,
+    o_sum_part_stride_splits,
+    o_sum_part_stride_B,
+    o_sum_part_stride_Hkv,
+    o_sum_part_stride_G,
+    o_sum_part_stride_D,
+    BLOCK_G: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, g in parallel by blocks, d whole, t streamed, t in splits parts; tiles move through descriptors.
+
+    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    g_first = (pid % tl.cdiv(G, BLOCK_G)) * BLOCK_G
+    g = g_first + tl.arange(0, BLOCK_G)
+    h = pid // tl.cdiv(G, BLOCK_G) % Hkv
+    b = pid // tl.cdiv(G, BLOCK_G) // Hkv % B
+    part = pid // tl.cdiv(G, BLOCK_G) // Hkv // B
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    q = q_desc.load([b, h, g_first, 0]).reshape(BLOCK_G, BLOCK_D)
+    m = tl.full((BLOCK_G,), float("-inf"), tl.float32)
+    p_sum = tl.zeros((BLOCK_G,), tl.float32)
+    o_sum = tl.zeros((BLOCK_G, BLOCK_D), tl.float32)
+    # tiles inside, then the masked ones at the edge
+    t_inner = (
+        part * span + tl.maximum(tl.minimum(T, part * span + span) - (part * span), 0) // BLOCK_T * BLOCK_T
+    )
+    for t_part in tl.static_range(2):
+        for t_start in range(
+            t_inner if t_part == 1 else part * span,
+            tl.minimum(T, part * span + span) if t_part == 1 else t_inner,
+            BLOCK_T,
+        ):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            k = k_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D).T
+            s_sum = tl.dot(q, k, input_precision="ieee")
+            # s[b, h, g, t] = sum[d](q[b, h, g, d] * k[b, h, t, d]) / sqrt(D)
+            m_chunk = reduce_max(
+                tl.where(t[None, :] < T, s_sum, float("-inf")) if t_part == 1 else s_sum, axis=1
+            )
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v = v_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D)
+            # o[b, h, g, d] = sum[t] using bf16 (p[b, h, g, t] * v[b, h, t, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = tl.dot(
+                (tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    m_part_at = (
+        m_part_ptr
+        + part * m_part_stride_splits
+        + b * m_part_stride_B
+        + h * m_part_stride_Hkv
+        + g * m_part_stride_G
+    )
+    tl.store(m_part_at, m, mask=g < G)
+    p_sum_part_at = (
+        p_sum_part_ptr
+        + part * p_sum_part_stride_splits
+        + b * p_sum_part_stride_B
+        + h * p_sum_part_stride_Hkv
+        + g * p_sum_part_stride_G
+    )
+    tl.store(p_sum_part_at, p_sum, mask=g < G)
+    o_sum_part_at = (
+        o_sum_part_ptr
+        + part * o_sum_part_stride_splits
+        + b * o_sum_part_stride_B
+        + h * o_sum_part_stride_Hkv
+        + g[:, None] * o_sum_part_stride_G
+        + d[None, :] * o_sum_part_stride_D
+    )
+    mask = (g[:, None] < G) & (d[None, :] < D)
+    tl.store(o_sum_part_at, o_sum, mask=mask)
+
+
+@triton.jit(do_not_specialize=["splits"])
+def _decode_gqa_flash_decode_merge(
+    o_ptr,
+    m_part_ptr,
+    p_sum_part_ptr,
+    o_sum_part_ptr,
+    Hkv,
+    G,
+    T,
+    D,
+    splits,
+    o_stride_B,
+    o_stride_Hkv,
+    o_stride_G,
+    o_stride_D,
+    m_part_stride_splits,
+    m_part_stride_B,
+    m_part_stride_Hkv,
+    m_part_stride_G,
+    p_sum_part_stride_splits,
+    p_sum_part_stride_B,
+    p_sum_part_stride_Hkv,
+    p_sum_part_stride_G,
+    o_sum_part_stride_splits,
+    o_sum_part_stride_B,
+    o_sum_part_stride_Hkv,
+    o_sum_part_stride_G,
+    o_sum_part_stride_D,
+    BLOCK_splits: tl.constexpr,
+    BLOCK_G: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, g in parallel by blocks, d whole, parts of t joined.
+
+    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    g = (pid % tl.cdiv(G, BLOCK_G)) * BLOCK_G + tl.arange(0, BLOCK_G)
+    h = pid // tl.cdiv(G, BLOCK_G) % Hkv
+    b = pid // tl.cdiv(G, BLOCK_G) // Hkv
+    part = tl.arange(0, BLOCK_splits).to(INDEX)
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    m_parts_at = (
+        m_part_ptr
+        + part[:, None] * m_part_stride_splits
+        + b * m_part_stride_B
+        + h * m_part_stride_Hkv
+        + g[None, :] * m_part_stride_G
+    )
+    mask = (part[:, None] < splits) & (g[None, :] < G)
+    m_parts = tl.load(m_parts_at, mask=mask, other=float("-inf"))
+    m = reduce_max(m_parts, axis=0)
+    m_safe_2 = tl.where(m == float("-inf"), 0.0, m)
+    p_sum_parts_at = (
+        p_sum_part_ptr
+        + part[:, None] * p_sum_part_stride_splits
+        + b * p_sum_part_stride_B
+        + h * p_sum_part_stride_Hkv
+        + g[None, :] * p_sum_part_stride_G
+    )
+    p_sum_parts = tl.load(p_sum_parts_at, mask=mask, other=0.0)
+    scale_2 = tl.exp(m_parts - m_safe_2[None, :])
+    p_sum = tl.sum(p_sum_parts * scale_2, axis=0)
+    o_sum_parts_at = (
+        o_sum_part_ptr
+        + part[:, None, None] * o_sum_part_stride_splits
+        + b * o_sum_part_stride_B
+        + h * o_sum_part_stride_Hkv
+        + g[None, :, None] * o_sum_part_stride_G
+        + d[None, None, :] * o_sum_part_stride_D
+    )
+    mask_2 = (part[:, None, None] < splits) & (g[None, :, None] < G) & (d[None, None, :] < D)
+    o_sum_parts = tl.load(o_sum_parts_at, mask=mask_2, other=0.0)
+    o_sum = tl.sum(o_sum_parts * scale_2[:, :, None], axis=0)
+    # a row without a finite value is what IEEE arithmetic makes of it
+    p_sum = tl.where((m == float("-inf")) & (T > 0), float("nan"), p_sum)
+    # a row without a finite value is what IEEE arithmetic makes of it
+    o_sum = tl.where((m[:, None] == float("-inf")) & (T > 0), float("nan"), o_sum)
+    o = tl.where(T > 0, o_sum / p_sum[:, None], 0.0)
+    o_at = o_ptr + b * o_stride_B + h * o_stride_Hkv + g[:, None] * o_stride_G + d[None, :] * o_stride_D
+    mask_3 = (g[:, None] < G) & (d[None, :] < D)
+    tl.store(o_at, o, mask=mask_3)
+
+
 def _configure_decode_gqa_flash_decode(
     B: int,
     Hkv: int,
@@ -679,23 +2282,55 @@ def _configure_decode_gqa_flash_decode(
     T: int,
     D: int,
     width: int,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `flash_decode` for one shape."""
     BLOCK_D = launch.power_of_2(D, 16)
-    BLOCK_G = launch.power_of_2(G, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_D))))
-    BLOCK_T = launch.power_of_2(T, 16, 64 if width < 4 else 32)
+    # rows, chunk, warps, stages: the first that registers and shared memory hold
+    BLOCK_G, chunk, num_warps, num_stages = launch.pick_chain(
+        G, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D, width, 232448, B * Hkv
+    )
+    BLOCK_T = launch.power_of_2(T, 16, chunk)
     options = {
         "BLOCK_G": BLOCK_G,
         "BLOCK_D": BLOCK_D,
         "BLOCK_T": BLOCK_T,
-        "num_warps": 8 if width < 4 else 4,
-        "num_stages": 2,
+        "num_warps": num_warps,
+        "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_decode_gqa_flash_decode")
-    return _decode_gqa_flash_decode, B * Hkv * triton.cdiv(G, options["BLOCK_G"]), options
+    if described and options["BLOCK_D"] <= 256:
+        return (
+            _decode_gqa_flash_decode_described,
+            B * Hkv * triton.cdiv(G, options["BLOCK_G"]),
+            options,
+            (
+                (1, 1, options["BLOCK_G"], options["BLOCK_D"]),
+                (1, 1, options["BLOCK_T"], options["BLOCK_D"]),
+                (1, 1, options["BLOCK_T"], options["BLOCK_D"]),
+                None,
+            ),
+        )
+    return _decode_gqa_flash_decode, B * Hkv * triton.cdiv(G, options["BLOCK_G"]), options, None
+
+
+def _configure_decode_gqa_flash_decode_merge(B: int, Hkv: int, G: int, D: int, splits: int):
+    """Kernel, grid and launch options of `_decode_gqa_flash_decode_merge` for one shape."""
+    BLOCK_splits = launch.power_of_2(splits)
+    BLOCK_G = launch.power_of_2(G, 1, 1)
+    BLOCK_D = launch.power_of_2(D)
+    options = {
+        "BLOCK_splits": BLOCK_splits,
+        "BLOCK_G": BLOCK_G,
+        "BLOCK_D": BLOCK_D,
+        "num_warps": launch.warps(BLOCK_splits * BLOCK_G * BLOCK_D, 32),
+        "num_stages": 1,
+        "enable_fp_fusion": True,
+    }
+    return _decode_gqa_flash_decode_merge, B * Hkv * triton.cdiv(G, BLOCK_G), options
 
 
 def _decode_gqa__check(q, k, v):
@@ -714,39 +2349,167 @@ def _decode_gqa__launch(call, dims, q, k, v, o):
     """Start the kernels of `decode_gqa` on checked arguments; `call` remembers them for calls of this kind."""
     B, Hkv, G, T, D = dims
     width = max(t.element_size() for t in (q, k, v))
-    kernel, grid, options = _configure_decode_gqa_flash_decode(
-        B, Hkv, G, T, D, width, tuned=call.tuned("flash_decode")
+    described = launch.describable(q, k, v)
+    kernel, grid, options, tiles = _configure_decode_gqa_flash_decode(
+        B, Hkv, G, T, D, width, described, tuned=call.tuned("flash_decode")
     )
-    call.start(
-        kernel,
-        grid,
-        options,
-        q,
-        k,
-        v,
-        o,
-        Hkv,
-        G,
-        T,
-        D,
-        q.stride(0),
-        q.stride(1),
-        q.stride(2),
-        q.stride(3),
-        k.stride(0),
-        k.stride(1),
-        k.stride(2),
-        k.stride(3),
-        v.stride(0),
-        v.stride(1),
-        v.stride(2),
-        v.stride(3),
-        o.stride(0),
-        o.stride(1),
-        o.stride(2),
-        o.stride(3),
-        INDEX=launch.index_type(q, k, v, o),
-    )
+    splits, span = launch.split(T, options["BLOCK_T"], grid)
+    if splits > 1:
+        m_part = call.workspace((splits, B, Hkv, G), launch.DTYPES["f32"])
+        p_sum_part = call.workspace((splits, B, Hkv, G), launch.DTYPES["f32"])
+        o_sum_part = call.workspace((splits, B, Hkv, G, D), launch.DTYPES["f32"])
+        if tiles is not None:
+            tiles = (tiles[0], tiles[1], tiles[2], None, None, None)
+            call.start(
+                _decode_gqa_flash_decode_part_described,
+                grid * splits,
+                options,
+                *launch.describe((q, k, v, m_part, p_sum_part, o_sum_part), tiles),
+                B,
+                Hkv,
+                G,
+                T,
+                D,
+                span,
+                m_part.stride(0),
+                m_part.stride(1),
+                m_part.stride(2),
+                m_part.stride(3),
+                p_sum_part.stride(0),
+                p_sum_part.stride(1),
+                p_sum_part.stride(2),
+                p_sum_part.stride(3),
+                o_sum_part.stride(0),
+                o_sum_part.stride(1),
+                o_sum_part.stride(2),
+                o_sum_part.stride(3),
+                o_sum_part.stride(4),
+                INDEX=launch.index_type(q, k, v, m_part, p_sum_part, o_sum_part),
+            )
+        else:
+            call.start(
+                _decode_gqa_flash_decode_part,
+                grid * splits,
+                options,
+                q,
+                k,
+                v,
+                m_part,
+                p_sum_part,
+                o_sum_part,
+                B,
+                Hkv,
+                G,
+                T,
+                D,
+                span,
+                q.stride(0),
+                q.stride(1),
+                q.stride(2),
+                q.stride(3),
+                k.stride(0),
+                k.stride(1),
+                k.stride(2),
+                k.stride(3),
+                v.stride(0),
+                v.stride(1),
+                v.stride(2),
+                v.stride(3),
+                m_part.stride(0),
+                m_part.stride(1),
+                m_part.stride(2),
+                m_part.stride(3),
+                p_sum_part.stride(0),
+                p_sum_part.stride(1),
+                p_sum_part.stride(2),
+                p_sum_part.stride(3),
+                o_sum_part.stride(0),
+                o_sum_part.stride(1),
+                o_sum_part.stride(2),
+                o_sum_part.stride(3),
+                o_sum_part.stride(4),
+                INDEX=launch.index_type(q, k, v, m_part, p_sum_part, o_sum_part),
+            )
+        kernel, grid, options = _configure_decode_gqa_flash_decode_merge(B, Hkv, G, D, splits)
+        call.start(
+            kernel,
+            grid,
+            options,
+            o,
+            m_part,
+            p_sum_part,
+            o_sum_part,
+            Hkv,
+            G,
+            T,
+            D,
+            splits,
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            o.stride(3),
+            m_part.stride(0),
+            m_part.stride(1),
+            m_part.stride(2),
+            m_part.stride(3),
+            p_sum_part.stride(0),
+            p_sum_part.stride(1),
+            p_sum_part.stride(2),
+            p_sum_part.stride(3),
+            o_sum_part.stride(0),
+            o_sum_part.stride(1),
+            o_sum_part.stride(2),
+            o_sum_part.stride(3),
+            o_sum_part.stride(4),
+            INDEX=launch.index_type(o, m_part, p_sum_part, o_sum_part),
+        )
+    elif tiles is not None:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *launch.describe((q, k, v, o), tiles),
+            Hkv,
+            G,
+            T,
+            D,
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            o.stride(3),
+            INDEX=launch.index_type(q, k, v, o),
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            q,
+            k,
+            v,
+            o,
+            Hkv,
+            G,
+            T,
+            D,
+            q.stride(0),
+            q.stride(1),
+            q.stride(2),
+            q.stride(3),
+            k.stride(0),
+            k.stride(1),
+            k.stride(2),
+            k.stride(3),
+            v.stride(0),
+            v.stride(1),
+            v.stride(2),
+            v.stride(3),
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            o.stride(3),
+            INDEX=launch.index_type(q, k, v, o),
+        )
 
 
 def decode_gqa(
@@ -846,6 +2609,7 @@ def _paged_decode_flash_decode(
     """Streamed: b in parallel, h in parallel, g in parallel by blocks, d whole, t streamed.
 
     o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
     p: online beside p by g = exp(m_old - m_new).
     o: online beside p by g = exp(m_old - m_new).
     """
@@ -861,52 +2625,66 @@ def _paged_decode_flash_decode(
     m = tl.full((BLOCK_G,), float("-inf"), tl.float32)
     p_sum = tl.zeros((BLOCK_G,), tl.float32)
     o_sum = tl.zeros((BLOCK_G, BLOCK_D), tl.float32)
-    for t_start in range(0, tl.minimum(T, len_2.to(INDEX)), BLOCK_T):
-        t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
-        table_at = table_ptr + b * table_stride_B + t // P * table_stride_1
-        mask_2 = (t < T) & (t + 1 <= len_2)
-        table = tl.load(table_at, mask=mask_2, other=0)
-        k_at = (
-            k_ptr
-            + table.to(INDEX)[None, :] * k_stride_N
-            + (t % P)[None, :] * k_stride_P
-            + h * k_stride_Hkv
-            + d[:, None] * k_stride_D
-        )
-        mask_3 = (d[:, None] < D) & (t[None, :] < T) & ((t + 1)[None, :] <= len_2)
-        k = tl.load(k_at, mask=mask_3, other=0.0)
-        s_sum = tl.dot(q, k, input_precision="ieee")
-        # s[b, h, g, t] = sum[d](q[b, h, g, d] * k[table[b, t // P], t % P, h, d]) / sqrt(D) for t < len[b]
-        s = s_sum / tl.sqrt(tl.cast(D, tl.float32))
-        mask_4 = (t[None, :] < T) & ((t + 1)[None, :] <= len_2)
-        m_chunk = reduce_max(tl.where(mask_4, s, float("-inf")), axis=1)
-        m_new = maximum(m, m_chunk)
-        # before the first finite value the state has no mass: keep exp(-inf - -inf) out
-        m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
-        e = tl.exp(s - m_safe[:, None])
-        scale = tl.exp(m - m_safe)
-        p_sum = p_sum * scale
-        p_sum_chunk = tl.sum(tl.where(mask_4, e, 0.0), axis=1)
-        p_sum = p_sum + p_sum_chunk
-        v_at = (
-            v_ptr
-            + table.to(INDEX)[:, None] * v_stride_N
-            + (t % P)[:, None] * v_stride_P
-            + h * v_stride_Hkv
-            + d[None, :] * v_stride_D
-        )
-        mask_5 = (t[:, None] < T) & (d[None, :] < D) & ((t + 1)[:, None] <= len_2)
-        v = tl.load(v_at, mask=mask_5, other=0.0)
-        # o[b, h, g, d] = sum[t] using bf16 (p[b, h, g, t] * v[table[b, t // P], t % P, h, d])
-        o_sum = o_sum * scale[:, None]
-        mask_6 = (t + 1)[:, None] <= len_2
-        o_sum = tl.dot(
-            tl.where(mask_4, e, 0.0).to(tl.bfloat16),
-            tl.where(mask_6, v, 0.0).to(tl.bfloat16),
-            o_sum,
-            input_precision="ieee",
-        )
-        m = m_new
+    # tiles inside, then the masked one
+    t_inner = T // BLOCK_T * BLOCK_T
+    for t_part in tl.static_range(2):
+        for t_start in range(
+            t_inner if t_part == 1 else 0, tl.minimum(T, len_2.to(INDEX)) if t_part == 1 else t_inner, BLOCK_T
+        ):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            table_at = table_ptr + b * table_stride_B + t // P * table_stride_1
+            mask_2 = (t < T) & (t + 1 <= len_2)
+            table = tl.load(table_at, mask=mask_2, other=0)
+            k_at = (
+                k_ptr
+                + table.to(INDEX)[None, :] * k_stride_N
+                + (t % P)[None, :] * k_stride_P
+                + h * k_stride_Hkv
+                + d[:, None] * k_stride_D
+            )
+            mask_3 = (d[:, None] < D) & (t[None, :] < T) & ((t + 1)[None, :] <= len_2)
+            k = tl.load(k_at, mask=mask_3, other=0.0)
+            s_sum = tl.dot(q, k, input_precision="ieee")
+            # s[b, h, g, t] = sum[d](q[b, h, g, d] * k[table[b, t // P], t % P, h, d]) / sqrt(D) for t < len[b]
+            mask_4 = (t[None, :] < T) & ((t + 1)[None, :] <= len_2)
+            mask_5 = (t + 1)[None, :] <= len_2
+            m_chunk = reduce_max(
+                tl.where(mask_4, s_sum, float("-inf")) if t_part
+                == 1 else tl.where(mask_5, s_sum, float("-inf")),
+                axis=1,
+            )
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(
+                tl.where(mask_4, e, 0.0) if t_part == 1 else tl.where(mask_5, e, 0.0), axis=1
+            )
+            p_sum = p_sum + p_sum_chunk
+            v_at = (
+                v_ptr
+                + table.to(INDEX)[:, None] * v_stride_N
+                + (t % P)[:, None] * v_stride_P
+                + h * v_stride_Hkv
+                + d[None, :] * v_stride_D
+            )
+            mask_6 = (t[:, None] < T) & (d[None, :] < D) & ((t + 1)[:, None] <= len_2)
+            v = tl.load(v_at, mask=mask_6, other=0.0)
+            # o[b, h, g, d] = sum[t] using bf16 (p[b, h, g, t] * v[table[b, t // P], t % P, h, d])
+            o_sum = o_sum * scale[:, None]
+            mask_7 = (t + 1)[:, None] <= len_2
+            o_sum = tl.dot(
+                (tl.where(mask_4, e, 0.0) if t_part == 1 else tl.where(mask_5, e, 0.0)).to(tl.bfloat16),
+                tl.where(mask_7, v, 0.0).to(tl.bfloat16),
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
     # a row without a finite value is what IEEE arithmetic makes of it
     p_sum = tl.where((m == float("-inf")) & (T > 0) & (len_2 > 0), float("nan"), p_sum)
     # a row without a finite value is what IEEE arithmetic makes of it
@@ -916,6 +2694,536 @@ def _paged_decode_flash_decode(
     tl.store(o_at, o, mask=mask)
 
 
+@triton.jit
+def _paged_decode_flash_decode_described(
+    q_desc,
+    k_ptr,
+    v_ptr,
+    table_ptr,
+    len_ptr,
+    o_ptr,
+    Hkv,
+    G,
+    T,
+    P,
+    D,
+    k_stride_N,
+    k_stride_P,
+    k_stride_Hkv,
+    k_stride_D,
+    v_stride_N,
+    v_stride_P,
+    v_stride_Hkv,
+    v_stride_D,
+    table_stride_B,
+    table_stride_1,
+    len_stride_B,
+    o_stride_B,
+    o_stride_Hkv,
+    o_stride_G,
+    o_stride_D,
+    BLOCK_G: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, g in parallel by blocks, d whole, t streamed; tiles move through descriptors.
+
+    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    g_first = (pid % tl.cdiv(G, BLOCK_G)) * BLOCK_G
+    g = g_first + tl.arange(0, BLOCK_G)
+    h = pid // tl.cdiv(G, BLOCK_G) % Hkv
+    b = pid // tl.cdiv(G, BLOCK_G) // Hkv
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    q = q_desc.load([b, h, g_first, 0]).reshape(BLOCK_G, BLOCK_D)
+    len_2 = tl.load(len_ptr + b * len_stride_B)
+    m = tl.full((BLOCK_G,), float("-inf"), tl.float32)
+    p_sum = tl.zeros((BLOCK_G,), tl.float32)
+    o_sum = tl.zeros((BLOCK_G, BLOCK_D), tl.float32)
+    # tiles inside, then the masked one
+    t_inner = T // BLOCK_T * BLOCK_T
+    for t_part in tl.static_range(2):
+        for t_start in range(
+            t_inner if t_part == 1 else 0, tl.minimum(T, len_2.to(INDEX)) if t_part == 1 else t_inner, BLOCK_T
+        ):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            table_at = table_ptr + b * table_stride_B + t // P * table_stride_1
+            mask = (t < T) & (t + 1 <= len_2)
+            table = tl.load(table_at, mask=mask, other=0)
+            k_at = (
+                k_ptr
+                + table.to(INDEX)[None, :] * k_stride_N
+                + (t % P)[None, :] * k_stride_P
+                + h * k_stride_Hkv
+                + d[:, None] * k_stride_D
+            )
+            mask_2 = (d[:, None] < D) & (t[None, :] < T) & ((t + 1)[None, :] <= len_2)
+            k = tl.load(k_at, mask=mask_2, other=0.0)
+            s_sum = tl.dot(q, k, input_precision="ieee")
+            # s[b, h, g, t] = sum[d](q[b, h, g, d] * k[table[b, t // P], t % P, h, d]) / sqrt(D) for t < len[b]
+            mask_3 = (t[None, :] < T) & ((t + 1)[None, :] <= len_2)
+            mask_4 = (t + 1)[None, :] <= len_2
+            m_chunk = reduce_max(
+                tl.where(mask_3, s_sum, float("-inf")) if t_part
+                == 1 else tl.where(mask_4, s_sum, float("-inf")),
+                axis=1,
+            )
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(
+                tl.where(mask_3, e, 0.0) if t_part == 1 else tl.where(mask_4, e, 0.0), axis=1
+            )
+            p_sum = p_sum + p_sum_chunk
+            v_at = (
+                v_ptr
+                + table.to(INDEX)[:, None] * v_stride_N
+                + (t % P)[:, None] * v_stride_P
+                + h * v_stride_Hkv
+                + d[None, :] * v_stride_D
+            )
+            mask_5 = (t[:, None] < T) & (d[None, :] < D) & ((t + 1)[:, None] <= len_2)
+            v = tl.load(v_at, mask=mask_5, other=0.0)
+            # o[b, h, g, d] = sum[t] using bf16 (p[b, h, g, t] * v[table[b, t // P], t % P, h, d])
+            o_sum = o_sum * scale[:, None]
+            mask_6 = (t + 1)[:, None] <= len_2
+            o_sum = tl.dot(
+                (tl.where(mask_3, e, 0.0) if t_part == 1 else tl.where(mask_4, e, 0.0)).to(tl.bfloat16),
+                tl.where(mask_6, v, 0.0).to(tl.bfloat16),
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    # a row without a finite value is what IEEE arithmetic makes of it
+    p_sum = tl.where((m == float("-inf")) & (T > 0) & (len_2 > 0), float("nan"), p_sum)
+    # a row without a finite value is what IEEE arithmetic makes of it
+    o_sum = tl.where((m[:, None] == float("-inf")) & (T > 0) & (len_2 > 0), float("nan"), o_sum)
+    o = tl.where((T > 0) & (len_2 > 0), o_sum / p_sum[:, None], 0.0)
+    o_at = o_ptr + b * o_stride_B + h * o_stride_Hkv + g[:, None] * o_stride_G + d[None, :] * o_stride_D
+    mask_7 = (g[:, None] < G) & (d[None, :] < D)
+    tl.store(o_at, o, mask=mask_7)
+
+
+@triton.jit
+def _paged_decode_flash_decode_part(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    table_ptr,
+    len_ptr,
+    m_part_ptr,
+    p_sum_part_ptr,
+    o_sum_part_ptr,
+    B,
+    Hkv,
+    G,
+    T,
+    P,
+    D,
+    span,
+    q_stride_B,
+    q_stride_Hkv,
+    q_stride_G,
+    q_stride_D,
+    k_stride_N,
+    k_stride_P,
+    k_stride_Hkv,
+    k_stride_D,
+    v_stride_N,
+    v_stride_P,
+    v_stride_Hkv,
+    v_stride_D,
+    table_stride_B,
+    table_stride_1,
+    len_stride_B,
+    m_part_stride_splits,
+    m_part_stride_B,
+    m_part_stride_Hkv,
+    m_part_stride_G,
+    p_sum_part_stride_splits,
+    p_sum_part_stride_B,
+    p_sum_part_stride_Hkv,
+    p_sum_part_stride_G,
+    o_sum_part_stride_splits,
+    o_sum_part_stride_B,
+    o_sum_part_stride_Hkv,
+    o_sum_part_stride_G,
+    o_sum_part_stride_D,
+    BLOCK_G: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, g in parallel by blocks, d whole, t streamed, t in splits parts.
+
+    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    g = (pid % tl.cdiv(G, BLOCK_G)) * BLOCK_G + tl.arange(0, BLOCK_G)
+    h = pid // tl.cdiv(G, BLOCK_G) % Hkv
+    b = pid // tl.cdiv(G, BLOCK_G) // Hkv % B
+    part = pid // tl.cdiv(G, BLOCK_G) // Hkv // B
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    q_at = q_ptr + b * q_stride_B + h * q_stride_Hkv + g[:, None] * q_stride_G + d[None, :] * q_stride_D
+    mask = (g[:, None] < G) & (d[None, :] < D)
+    q = tl.load(q_at, mask=mask, other=0.0)
+    len_2 = tl.load(len_ptr + b * len_stride_B)
+    m = tl.full((BLOCK_G,), float("-inf"), tl.float32)
+    p_sum = tl.zeros((BLOCK_G,), tl.float32)
+    o_sum = tl.zeros((BLOCK_G, BLOCK_D), tl.float32)
+    # tiles inside, then the masked ones at the edge
+    t_inner = (
+        part * span + tl.maximum(tl.minimum(T, part * span + span) - (part * span), 0) // BLOCK_T * BLOCK_T
+    )
+    for t_part in tl.static_range(2):
+        for t_start in range(
+            t_inner if t_part == 1 else part * span,
+            tl.minimum(tl.minimum(T, len_2.to(INDEX)), part * span + span) if t_part == 1 else t_inner,
+            BLOCK_T,
+        ):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            table_at = table_ptr + b * table_stride_B + t // P * table_stride_1
+            mask_2 = (t < T) & (t + 1 <= len_2)
+            table = tl.load(table_at, mask=mask_2, other=0)
+            k_at = (
+                k_ptr
+                + table.to(INDEX)[None, :] * k_stride_N
+                + (t % P)[None, :] * k_stride_P
+                + h * k_stride_Hkv
+                + d[:, None] * k_stride_D
+            )
+            mask_3 = (d[:, None] < D) & (t[None, :] < T) & ((t + 1)[None, :] <= len_2)
+            k = tl.load(k_at, mask=mask_3, other=0.0)
+            s_sum = tl.dot(q, k, input_precision="ieee")
+            # s[b, h, g, t] = sum[d](q[b, h, g, d] * k[table[b, t // P], t % P, h, d]) / sqrt(D) for t < len[b]
+            mask_4 = (t[None, :] < T) & ((t + 1)[None, :] <= len_2)
+            mask_5 = (t + 1)[None, :] <= len_2
+            m_chunk = reduce_max(
+                tl.where(mask_4, s_sum, float("-inf")) if t_part
+                == 1 else tl.where(mask_5, s_sum, float("-inf")),
+                axis=1,
+            )
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(
+                tl.where(mask_4, e, 0.0) if t_part == 1 else tl.where(mask_5, e, 0.0), axis=1
+            )
+            p_sum = p_sum + p_sum_chunk
+            v_at = (
+                v_ptr
+                + table.to(INDEX)[:, None] * v_stride_N
+                + (t % P)[:, None] * v_stride_P
+                + h * v_stride_Hkv
+                + d[None, :] * v_stride_D
+            )
+            mask_6 = (t[:, None] < T) & (d[None, :] < D) & ((t + 1)[:, None] <= len_2)
+            v = tl.load(v_at, mask=mask_6, other=0.0)
+            # o[b, h, g, d] = sum[t] using bf16 (p[b, h, g, t] * v[table[b, t // P], t % P, h, d])
+            o_sum = o_sum * scale[:, None]
+            mask_7 = (t + 1)[:, None] <= len_2
+            o_sum = tl.dot(
+                (tl.where(mask_4, e, 0.0) if t_part == 1 else tl.where(mask_5, e, 0.0)).to(tl.bfloat16),
+                tl.where(mask_7, v, 0.0).to(tl.bfloat16),
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    m_part_at = (
+        m_part_ptr
+        + part * m_part_stride_splits
+        + b * m_part_stride_B
+        + h * m_part_stride_Hkv
+        + g * m_part_stride_G
+    )
+    tl.store(m_part_at, m, mask=g < G)
+    p_sum_part_at = (
+        p_sum_part_ptr
+        + part * p_sum_part_stride_splits
+        + b * p_sum_part_stride_B
+        + h * p_sum_part_stride_Hkv
+        + g * p_sum_part_stride_G
+    )
+    tl.store(p_sum_part_at, p_sum, mask=g < G)
+    o_sum_part_at = (
+        o_sum_part_ptr
+        + part * o_sum_part_stride_splits
+        + b * o_sum_part_stride_B
+        + h * o_sum_part_stride_Hkv
+        + g[:, None] * o_sum_part_stride_G
+        + d[None, :] * o_sum_part_stride_D
+    )
+    tl.store(o_sum_part_at, o_sum, mask=mask)
+
+
+@triton.jit
+def _paged_decode_flash_decode_part_described(
+    q_desc,
+    k_ptr,
+    v_ptr,
+    table_ptr,
+    len_ptr,
+    m_part_ptr,
+    p_sum_part_ptr,
+    o_sum_part_ptr,
+    B,
+    Hkv,
+    G,
+    T,
+    P,
+    D,
+    span,
+    k_stride_N,
+    k_stride_P,
+    k_stride_Hkv,
+    k_stride_D,
+    v_stride_N,
+    v_stride_P,
+    v_stride_Hkv,
+    v_stride_D,
+    table_stride_B,
+    table_stride_1,
+    len_stride_B,
+    m_part_stride_splits,
+    m_part_stride_B,
+    m_part_stride_Hkv,
+    m_part_stride_G,
+    p_sum_part_stride_splits,
+    p_sum_part_stride_B,
+    p_sum_part_stride_Hkv,
+    p_sum_part_stride_G,
+    o_sum_part_stride_splits,
+    o_sum_part_stride_B,
+    o_sum_part_stride_Hkv,
+    o_sum_part_stride_G,
+    o_sum_part_stride_D,
+    BLOCK_G: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, g in parallel by blocks, d whole, t streamed, t in splits parts; tiles move through descriptors.
+
+    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    g_first = (pid % tl.cdiv(G, BLOCK_G)) * BLOCK_G
+    g = g_first + tl.arange(0, BLOCK_G)
+    h = pid // tl.cdiv(G, BLOCK_G) % Hkv
+    b = pid // tl.cdiv(G, BLOCK_G) // Hkv % B
+    part = pid // tl.cdiv(G, BLOCK_G) // Hkv // B
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    q = q_desc.load([b, h, g_first, 0]).reshape(BLOCK_G, BLOCK_D)
+    len_2 = tl.load(len_ptr + b * len_stride_B)
+    m = tl.full((BLOCK_G,), float("-inf"), tl.float32)
+    p_sum = tl.zeros((BLOCK_G,), tl.float32)
+    o_sum = tl.zeros((BLOCK_G, BLOCK_D), tl.float32)
+    # tiles inside, then the masked ones at the edge
+    t_inner = (
+        part * span + tl.maximum(tl.minimum(T, part * span + span) - (part * span), 0) // BLOCK_T * BLOCK_T
+    )
+    for t_part in tl.static_range(2):
+        for t_start in range(
+            t_inner if t_part == 1 else part * span,
+            tl.minimum(tl.minimum(T, len_2.to(INDEX)), part * span + span) if t_part == 1 else t_inner,
+            BLOCK_T,
+        ):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            table_at = table_ptr + b * table_stride_B + t // P * table_stride_1
+            mask = (t < T) & (t + 1 <= len_2)
+            table = tl.load(table_at, mask=mask, other=0)
+            k_at = (
+                k_ptr
+                + table.to(INDEX)[None, :] * k_stride_N
+                + (t % P)[None, :] * k_stride_P
+                + h * k_stride_Hkv
+                + d[:, None] * k_stride_D
+            )
+            mask_2 = (d[:, None] < D) & (t[None, :] < T) & ((t + 1)[None, :] <= len_2)
+            k = tl.load(k_at, mask=mask_2, other=0.0)
+            s_sum = tl.dot(q, k, input_precision="ieee")
+            # s[b, h, g, t] = sum[d](q[b, h, g, d] * k[table[b, t // P], t % P, h, d]) / sqrt(D) for t < len[b]
+            mask_3 = (t[None, :] < T) & ((t + 1)[None, :] <= len_2)
+            mask_4 = (t + 1)[None, :] <= len_2
+            m_chunk = reduce_max(
+                tl.where(mask_3, s_sum, float("-inf")) if t_part
+                == 1 else tl.where(mask_4, s_sum, float("-inf")),
+                axis=1,
+            )
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(
+                tl.where(mask_3, e, 0.0) if t_part == 1 else tl.where(mask_4, e, 0.0), axis=1
+            )
+            p_sum = p_sum + p_sum_chunk
+            v_at = (
+                v_ptr
+                + table.to(INDEX)[:, None] * v_stride_N
+                + (t % P)[:, None] * v_stride_P
+                + h * v_stride_Hkv
+                + d[None, :] * v_stride_D
+            )
+            mask_5 = (t[:, None] < T) & (d[None, :] < D) & ((t + 1)[:, None] <= len_2)
+            v = tl.load(v_at, mask=mask_5, other=0.0)
+            # o[b, h, g, d] = sum[t] using bf16 (p[b, h, g, t] * v[table[b, t // P], t % P, h, d])
+            o_sum = o_sum * scale[:, None]
+            mask_6 = (t + 1)[:, None] <= len_2
+            o_sum = tl.dot(
+                (tl.where(mask_3, e, 0.0) if t_part == 1 else tl.where(mask_4, e, 0.0)).to(tl.bfloat16),
+                tl.where(mask_6, v, 0.0).to(tl.bfloat16),
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    m_part_at = (
+        m_part_ptr
+        + part * m_part_stride_splits
+        + b * m_part_stride_B
+        + h * m_part_stride_Hkv
+        + g * m_part_stride_G
+    )
+    tl.store(m_part_at, m, mask=g < G)
+    p_sum_part_at = (
+        p_sum_part_ptr
+        + part * p_sum_part_stride_splits
+        + b * p_sum_part_stride_B
+        + h * p_sum_part_stride_Hkv
+        + g * p_sum_part_stride_G
+    )
+    tl.store(p_sum_part_at, p_sum, mask=g < G)
+    o_sum_part_at = (
+        o_sum_part_ptr
+        + part * o_sum_part_stride_splits
+        + b * o_sum_part_stride_B
+        + h * o_sum_part_stride_Hkv
+        + g[:, None] * o_sum_part_stride_G
+        + d[None, :] * o_sum_part_stride_D
+    )
+    mask_7 = (g[:, None] < G) & (d[None, :] < D)
+    tl.store(o_sum_part_at, o_sum, mask=mask_7)
+
+
+@triton.jit(do_not_specialize=["splits"])
+def _paged_decode_flash_decode_merge(
+    len_ptr,
+    o_ptr,
+    m_part_ptr,
+    p_sum_part_ptr,
+    o_sum_part_ptr,
+    Hkv,
+    G,
+    T,
+    D,
+    splits,
+    len_stride_B,
+    o_stride_B,
+    o_stride_Hkv,
+    o_stride_G,
+    o_stride_D,
+    m_part_stride_splits,
+    m_part_stride_B,
+    m_part_stride_Hkv,
+    m_part_stride_G,
+    p_sum_part_stride_splits,
+    p_sum_part_stride_B,
+    p_sum_part_stride_Hkv,
+    p_sum_part_stride_G,
+    o_sum_part_stride_splits,
+    o_sum_part_stride_B,
+    o_sum_part_stride_Hkv,
+    o_sum_part_stride_G,
+    o_sum_part_stride_D,
+    BLOCK_splits: tl.constexpr,
+    BLOCK_G: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, g in parallel by blocks, d whole, parts of t joined.
+
+    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    g = (pid % tl.cdiv(G, BLOCK_G)) * BLOCK_G + tl.arange(0, BLOCK_G)
+    h = pid // tl.cdiv(G, BLOCK_G) % Hkv
+    b = pid // tl.cdiv(G, BLOCK_G) // Hkv
+    part = tl.arange(0, BLOCK_splits).to(INDEX)
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    len_2 = tl.load(len_ptr + b * len_stride_B)
+    m_parts_at = (
+        m_part_ptr
+        + part[:, None] * m_part_stride_splits
+        + b * m_part_stride_B
+        + h * m_part_stride_Hkv
+        + g[None, :] * m_part_stride_G
+    )
+    mask = (part[:, None] < splits) & (g[None, :] < G)
+    m_parts = tl.load(m_parts_at, mask=mask, other=float("-inf"))
+    m = reduce_max(m_parts, axis=0)
+    m_safe_2 = tl.where(m == float("-inf"), 0.0, m)
+    p_sum_parts_at = (
+        p_sum_part_ptr
+        + part[:, None] * p_sum_part_stride_splits
+        + b * p_sum_part_stride_B
+        + h * p_sum_part_stride_Hkv
+        + g[None, :] * p_sum_part_stride_G
+    )
+    p_sum_parts = tl.load(p_sum_parts_at, mask=mask, other=0.0)
+    scale_2 = tl.exp(m_parts - m_safe_2[None, :])
+    p_sum = tl.sum(p_sum_parts * scale_2, axis=0)
+    o_sum_parts_at = (
+        o_sum_part_ptr
+        + part[:, None, None] * o_sum_part_stride_splits
+        + b * o_sum_part_stride_B
+        + h * o_sum_part_stride_Hkv
+        + g[None, :, None] * o_sum_part_stride_G
+        + d[None, None, :] * o_sum_part_stride_D
+    )
+    mask_2 = (part[:, None, None] < splits) & (g[None, :, None] < G) & (d[None, None, :] < D)
+    o_sum_parts = tl.load(o_sum_parts_at, mask=mask_2, other=0.0)
+    o_sum = tl.sum(o_sum_parts * scale_2[:, :, None], axis=0)
+    # a row without a finite value is what IEEE arithmetic makes of it
+    p_sum = tl.where((m == float("-inf")) & (T > 0) & (len_2 > 0), float("nan"), p_sum)
+    # a row without a finite value is what IEEE arithmetic makes of it
+    o_sum = tl.where((m[:, None] == float("-inf")) & (T > 0) & (len_2 > 0), float("nan"), o_sum)
+    o = tl.where((T > 0) & (len_2 > 0), o_sum / p_sum[:, None], 0.0)
+    o_at = o_ptr + b * o_stride_B + h * o_stride_Hkv + g[:, None] * o_stride_G + d[None, :] * o_stride_D
+    mask_3 = (g[:, None] < G) & (d[None, :] < D)
+    tl.store(o_at, o, mask=mask_3)
+
+
 def _configure_paged_decode_flash_decode(
     B: int,
     Hkv: int,
@@ -923,23 +3231,50 @@ def _configure_paged_decode_flash_decode(
     T: int,
     D: int,
     width: int,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `flash_decode` for one shape."""
     BLOCK_D = launch.power_of_2(D, 16)
-    BLOCK_G = launch.power_of_2(G, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_D))))
-    BLOCK_T = launch.power_of_2(T, 16, 64 if width < 4 else 32)
+    # rows, chunk, warps, stages: the first that registers and shared memory hold
+    BLOCK_G, chunk, num_warps, num_stages = launch.pick_chain(
+        G, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D, width, 232448, B * Hkv
+    )
+    BLOCK_T = launch.power_of_2(T, 16, chunk)
     options = {
         "BLOCK_G": BLOCK_G,
         "BLOCK_D": BLOCK_D,
         "BLOCK_T": BLOCK_T,
-        "num_warps": 8 if width < 4 else 4,
-        "num_stages": 2,
+        "num_warps": num_warps,
+        "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_paged_decode_flash_decode")
-    return _paged_decode_flash_decode, B * Hkv * triton.cdiv(G, options["BLOCK_G"]), options
+    if described and options["BLOCK_D"] <= 256:
+        return (
+            _paged_decode_flash_decode_described,
+            B * Hkv * triton.cdiv(G, options["BLOCK_G"]),
+            options,
+            ((1, 1, options["BLOCK_G"], options["BLOCK_D"]), None, None, None, None, None),
+        )
+    return _paged_decode_flash_decode, B * Hkv * triton.cdiv(G, options["BLOCK_G"]), options, None
+
+
+def _configure_paged_decode_flash_decode_merge(B: int, Hkv: int, G: int, D: int, splits: int):
+    """Kernel, grid and launch options of `_paged_decode_flash_decode_merge` for one shape."""
+    BLOCK_splits = launch.power_of_2(splits)
+    BLOCK_G = launch.power_of_2(G, 1, 1)
+    BLOCK_D = launch.power_of_2(D)
+    options = {
+        "BLOCK_splits": BLOCK_splits,
+        "BLOCK_G": BLOCK_G,
+        "BLOCK_D": BLOCK_D,
+        "num_warps": launch.warps(BLOCK_splits * BLOCK_G * BLOCK_D, 32),
+        "num_stages": 1,
+        "enable_fp_fusion": True,
+    }
+    return _paged_decode_flash_decode_merge, B * Hkv * triton.cdiv(G, BLOCK_G), options
 
 
 def _paged_decode__check(q, k, v, table, len_, T):
@@ -962,46 +3297,206 @@ def _paged_decode__check(q, k, v, table, len_, T):
 def _paged_decode__launch(call, dims, q, k, v, table, len_, T, o):
     """Start the kernels of `paged_decode` on checked arguments; `call` remembers them for calls of this kind."""
     B, Hkv, G, T, _, P, D = dims
-    width = max(t.element_size() for t in (q, k, v, table))
-    kernel, grid, options = _configure_paged_decode_flash_decode(
-        B, Hkv, G, T, D, width, tuned=call.tuned("flash_decode")
+    width = max(t.element_size() for t in (q, k, v))
+    described = launch.describable(q)
+    kernel, grid, options, tiles = _configure_paged_decode_flash_decode(
+        B, Hkv, G, T, D, width, described, tuned=call.tuned("flash_decode")
     )
-    call.start(
-        kernel,
-        grid,
-        options,
-        q,
-        k,
-        v,
-        table,
-        len_,
-        o,
-        Hkv,
-        G,
-        T,
-        P,
-        D,
-        q.stride(0),
-        q.stride(1),
-        q.stride(2),
-        q.stride(3),
-        k.stride(0),
-        k.stride(1),
-        k.stride(2),
-        k.stride(3),
-        v.stride(0),
-        v.stride(1),
-        v.stride(2),
-        v.stride(3),
-        table.stride(0),
-        table.stride(1),
-        len_.stride(0),
-        o.stride(0),
-        o.stride(1),
-        o.stride(2),
-        o.stride(3),
-        INDEX=launch.index_type(q, k, v, table, len_, o),
-    )
+    splits, span = launch.split(T, options["BLOCK_T"], grid)
+    if splits > 1:
+        m_part = call.workspace((splits, B, Hkv, G), launch.DTYPES["f32"])
+        p_sum_part = call.workspace((splits, B, Hkv, G), launch.DTYPES["f32"])
+        o_sum_part = call.workspace((splits, B, Hkv, G, D), launch.DTYPES["f32"])
+        if tiles is not None:
+            tiles = (tiles[0], tiles[1], tiles[2], tiles[3], tiles[4], None, None, None)
+            call.start(
+                _paged_decode_flash_decode_part_described,
+                grid * splits,
+                options,
+                *launch.describe((q, k, v, table, len_, m_part, p_sum_part, o_sum_part), tiles),
+                B,
+                Hkv,
+                G,
+                T,
+                P,
+                D,
+                span,
+                k.stride(0),
+                k.stride(1),
+                k.stride(2),
+                k.stride(3),
+                v.stride(0),
+                v.stride(1),
+                v.stride(2),
+                v.stride(3),
+                table.stride(0),
+                table.stride(1),
+                len_.stride(0),
+                m_part.stride(0),
+                m_part.stride(1),
+                m_part.stride(2),
+                m_part.stride(3),
+                p_sum_part.stride(0),
+                p_sum_part.stride(1),
+                p_sum_part.stride(2),
+                p_sum_part.stride(3),
+                o_sum_part.stride(0),
+                o_sum_part.stride(1),
+                o_sum_part.stride(2),
+                o_sum_part.stride(3),
+                o_sum_part.stride(4),
+                INDEX=launch.index_type(q, k, v, table, len_, m_part, p_sum_part, o_sum_part),
+            )
+        else:
+            call.start(
+                _paged_decode_flash_decode_part,
+                grid * splits,
+                options,
+                q,
+                k,
+                v,
+                table,
+                len_,
+                m_part,
+                p_sum_part,
+                o_sum_part,
+                B,
+                Hkv,
+                G,
+                T,
+                P,
+                D,
+                span,
+                q.stride(0),
+                q.stride(1),
+                q.stride(2),
+                q.stride(3),
+                k.stride(0),
+                k.stride(1),
+                k.stride(2),
+                k.stride(3),
+                v.stride(0),
+                v.stride(1),
+                v.stride(2),
+                v.stride(3),
+                table.stride(0),
+                table.stride(1),
+                len_.stride(0),
+                m_part.stride(0),
+                m_part.stride(1),
+                m_part.stride(2),
+                m_part.stride(3),
+                p_sum_part.stride(0),
+                p_sum_part.stride(1),
+                p_sum_part.stride(2),
+                p_sum_part.stride(3),
+                o_sum_part.stride(0),
+                o_sum_part.stride(1),
+                o_sum_part.stride(2),
+                o_sum_part.stride(3),
+                o_sum_part.stride(4),
+                INDEX=launch.index_type(q, k, v, table, len_, m_part, p_sum_part, o_sum_part),
+            )
+        kernel, grid, options = _configure_paged_decode_flash_decode_merge(B, Hkv, G, D, splits)
+        call.start(
+            kernel,
+            grid,
+            options,
+            len_,
+            o,
+            m_part,
+            p_sum_part,
+            o_sum_part,
+            Hkv,
+            G,
+            T,
+            D,
+            splits,
+            len_.stride(0),
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            o.stride(3),
+            m_part.stride(0),
+            m_part.stride(1),
+            m_part.stride(2),
+            m_part.stride(3),
+            p_sum_part.stride(0),
+            p_sum_part.stride(1),
+            p_sum_part.stride(2),
+            p_sum_part.stride(3),
+            o_sum_part.stride(0),
+            o_sum_part.stride(1),
+            o_sum_part.stride(2),
+            o_sum_part.stride(3),
+            o_sum_part.stride(4),
+            INDEX=launch.index_type(len_, o, m_part, p_sum_part, o_sum_part),
+        )
+    elif tiles is not None:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *launch.describe((q, k, v, table, len_, o), tiles),
+            Hkv,
+            G,
+            T,
+            P,
+            D,
+            k.stride(0),
+            k.stride(1),
+            k.stride(2),
+            k.stride(3),
+            v.stride(0),
+            v.stride(1),
+            v.stride(2),
+            v.stride(3),
+            table.stride(0),
+            table.stride(1),
+            len_.stride(0),
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            o.stride(3),
+            INDEX=launch.index_type(q, k, v, table, len_, o),
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            q,
+            k,
+            v,
+            table,
+            len_,
+            o,
+            Hkv,
+            G,
+            T,
+            P,
+            D,
+            q.stride(0),
+            q.stride(1),
+            q.stride(2),
+            q.stride(3),
+            k.stride(0),
+            k.stride(1),
+            k.stride(2),
+            k.stride(3),
+            v.stride(0),
+            v.stride(1),
+            v.stride(2),
+            v.stride(3),
+            table.stride(0),
+            table.stride(1),
+            len_.stride(0),
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            o.stride(3),
+            INDEX=launch.index_type(q, k, v, table, len_, o),
+        )
 
 
 def paged_decode(
@@ -1132,7 +3627,11 @@ def _prefix_decode_flash_decode_streamed0(
     BLOCK_S: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Streamed: b in parallel by blocks, h in parallel, d whole, t whole, i streamed."""
+    """Streamed: b in parallel by blocks, h in parallel, d whole, t whole, i streamed.
+
+    a: multiplies by the reciprocal of what a launch has once.
+    s: multiplies by the reciprocal of what a launch has once.
+    """
     pid = tl.program_id(0).to(INDEX)
     h = pid % H
     b = (pid // H) * BLOCK_B + tl.arange(0, BLOCK_B)
@@ -1152,7 +3651,7 @@ def _prefix_decode_flash_decode_streamed0(
     k = tl.load(k_at, mask=mask_2, other=0.0).to(tl.float32)
     s_sum = tl.sum(tl.where(d[None, :, None] < D, q[:, :, None] * k, 0.0), axis=1)
     # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) / sqrt(D)
-    s = s_sum / tl.sqrt(tl.cast(D, tl.float32))
+    s = s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
     m_max = reduce_max(tl.where(t[None, :] < T, s, float("-inf")), axis=1)
     v_at = (
         v_ptr
@@ -1164,16 +3663,21 @@ def _prefix_decode_flash_decode_streamed0(
     v = tl.load(v_at, mask=mask_2, other=0.0).to(tl.float32)
     m_max_2 = tl.full((BLOCK_B,), float("-inf"), tl.float32)
     # sweep 1 of 2 over i
-    for i_start in range(0, S, BLOCK_S):
-        i = (i_start + tl.arange(0, BLOCK_S)).to(INDEX)
-        kp_at = kp_ptr + h * kp_stride_H + i[None, :] * kp_stride_S + d[:, None] * kp_stride_D
-        mask_3 = (d[:, None] < D) & (i[None, :] < S)
-        kp = tl.load(kp_at, mask=mask_3, other=0.0)
-        a_sum = tl.dot(q.to(tl.bfloat16), kp, input_precision="ieee")
-        # a[b, h, i] = sum[d](q[b, h, d] * kp[h, i, d]) / sqrt(D)
-        a = a_sum / tl.sqrt(tl.cast(D, tl.float32))
-        m_max_2_chunk = reduce_max(tl.where(i[None, :] < S, a, float("-inf")), axis=1)
-        m_max_2 = maximum(m_max_2, m_max_2_chunk)
+    # tiles inside, then the masked one
+    i_inner = S // BLOCK_S * BLOCK_S
+    for i_part in tl.static_range(2):
+        for i_start in range(i_inner if i_part == 1 else 0, S if i_part == 1 else i_inner, BLOCK_S):
+            i = (i_start + tl.arange(0, BLOCK_S)).to(INDEX)
+            kp_at = kp_ptr + h * kp_stride_H + i[None, :] * kp_stride_S + d[:, None] * kp_stride_D
+            mask_3 = (d[:, None] < D) & (i[None, :] < S)
+            kp = tl.load(kp_at, mask=mask_3, other=0.0)
+            a_sum = tl.dot(q.to(tl.bfloat16), kp, input_precision="ieee")
+            # a[b, h, i] = sum[d](q[b, h, d] * kp[h, i, d]) / sqrt(D)
+            a = a_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
+            m_max_2_chunk = reduce_max(
+                tl.where(i[None, :] < S, a, float("-inf")) if i_part == 1 else a, axis=1
+            )
+            m_max_2 = maximum(m_max_2, m_max_2_chunk)
     # m[b, h] = max(max[i](a[b, h, i]), max[t](s[b, h, t]))
     m = maximum(m_max_2, m_max)
     # w[b, h, d] = sum[t] using bf16 (exp(s[b, h, t] - m[b, h]) * v[b, h, t, d])
@@ -1182,25 +3686,158 @@ def _prefix_decode_flash_decode_streamed0(
     n = tl.zeros((BLOCK_B, BLOCK_D), tl.float32)
     l_sum_2 = tl.zeros((BLOCK_B,), tl.float32)
     # sweep 2 of 2 over i
-    for i_start in range(0, S, BLOCK_S):
-        i = (i_start + tl.arange(0, BLOCK_S)).to(INDEX)
-        kp_at = kp_ptr + h * kp_stride_H + i[None, :] * kp_stride_S + d[:, None] * kp_stride_D
-        mask_4 = (d[:, None] < D) & (i[None, :] < S)
-        kp = tl.load(kp_at, mask=mask_4, other=0.0)
-        a_sum = tl.dot(q.to(tl.bfloat16), kp, input_precision="ieee")
-        a = a_sum / tl.sqrt(tl.cast(D, tl.float32))
-        vp_at = vp_ptr + h * vp_stride_H + i[:, None] * vp_stride_S + d[None, :] * vp_stride_D
-        mask_5 = (i[:, None] < S) & (d[None, :] < D)
-        vp = tl.load(vp_at, mask=mask_5, other=0.0)
-        # n[b, h, d] = sum[i] using bf16 (exp(a[b, h, i] - m[b, h]) * vp[h, i, d])
-        n = tl.dot(
-            tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0).to(tl.bfloat16),
-            vp,
-            n,
-            input_precision="ieee",
-        )
-        l_sum_2_chunk = tl.sum(tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0), axis=1)
-        l_sum_2 = l_sum_2 + l_sum_2_chunk
+    # tiles inside, then the masked one
+    i_inner = S // BLOCK_S * BLOCK_S
+    for i_part in tl.static_range(2):
+        for i_start in range(i_inner if i_part == 1 else 0, S if i_part == 1 else i_inner, BLOCK_S):
+            i = (i_start + tl.arange(0, BLOCK_S)).to(INDEX)
+            kp_at = kp_ptr + h * kp_stride_H + i[None, :] * kp_stride_S + d[:, None] * kp_stride_D
+            mask_4 = (d[:, None] < D) & (i[None, :] < S)
+            kp = tl.load(kp_at, mask=mask_4, other=0.0)
+            a_sum = tl.dot(q.to(tl.bfloat16), kp, input_precision="ieee")
+            a = a_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
+            vp_at = vp_ptr + h * vp_stride_H + i[:, None] * vp_stride_S + d[None, :] * vp_stride_D
+            mask_5 = (i[:, None] < S) & (d[None, :] < D)
+            vp = tl.load(vp_at, mask=mask_5, other=0.0)
+            # n[b, h, d] = sum[i] using bf16 (exp(a[b, h, i] - m[b, h]) * vp[h, i, d])
+            n = tl.dot(
+                (
+                    tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0) if i_part
+                    == 1 else tl.exp(a - m[:, None])
+                ).to(tl.bfloat16),
+                vp,
+                n,
+                input_precision="ieee",
+            )
+            l_sum_2_chunk = tl.sum(
+                tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0) if i_part
+                == 1 else tl.exp(a - m[:, None]),
+                axis=1,
+            )
+            l_sum_2 = l_sum_2 + l_sum_2_chunk
+    # l[b, h] = sum[i](exp(a[b, h, i] - m[b, h])) + sum[t](exp(s[b, h, t] - m[b, h]))
+    l = l_sum_2 + l_sum
+    # o[b, h, d] = (n[b, h, d] + w[b, h, d]) / l[b, h]
+    o = (n + w) / l[:, None]
+    o_at = o_ptr + b[:, None] * o_stride_B + h * o_stride_H + d[None, :] * o_stride_D
+    tl.store(o_at, o, mask=mask)
+
+
+@triton.jit
+def _prefix_decode_flash_decode_streamed0_described(
+    q_ptr,
+    kp_desc,
+    vp_desc,
+    k_ptr,
+    v_ptr,
+    o_ptr,
+    B,
+    H,
+    S,
+    T,
+    D,
+    q_stride_B,
+    q_stride_H,
+    q_stride_D,
+    k_stride_B,
+    k_stride_H,
+    k_stride_T,
+    k_stride_D,
+    v_stride_B,
+    v_stride_H,
+    v_stride_T,
+    v_stride_D,
+    o_stride_B,
+    o_stride_H,
+    o_stride_D,
+    BLOCK_B: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    BLOCK_S: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel by blocks, h in parallel, d whole, t whole, i streamed; tiles move through descriptors.
+
+    a: multiplies by the reciprocal of what a launch has once.
+    s: multiplies by the reciprocal of what a launch has once.
+    """
+    pid = tl.program_id(0).to(INDEX)
+    h = pid % H
+    b = (pid // H) * BLOCK_B + tl.arange(0, BLOCK_B)
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    t = tl.arange(0, BLOCK_T).to(INDEX)
+    q_at = q_ptr + b[:, None] * q_stride_B + h * q_stride_H + d[None, :] * q_stride_D
+    mask = (b[:, None] < B) & (d[None, :] < D)
+    q = tl.load(q_at, mask=mask, other=0.0).to(tl.float32)
+    k_at = (
+        k_ptr
+        + b[:, None, None] * k_stride_B
+        + h * k_stride_H
+        + t[None, None, :] * k_stride_T
+        + d[None, :, None] * k_stride_D
+    )
+    mask_2 = (b[:, None, None] < B) & (d[None, :, None] < D) & (t[None, None, :] < T)
+    k = tl.load(k_at, mask=mask_2, other=0.0).to(tl.float32)
+    s_sum = tl.sum(tl.where(d[None, :, None] < D, q[:, :, None] * k, 0.0), axis=1)
+    # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) / sqrt(D)
+    s = s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
+    m_max = reduce_max(tl.where(t[None, :] < T, s, float("-inf")), axis=1)
+    v_at = (
+        v_ptr
+        + b[:, None, None] * v_stride_B
+        + h * v_stride_H
+        + t[None, None, :] * v_stride_T
+        + d[None, :, None] * v_stride_D
+    )
+    v = tl.load(v_at, mask=mask_2, other=0.0).to(tl.float32)
+    m_max_2 = tl.full((BLOCK_B,), float("-inf"), tl.float32)
+    # sweep 1 of 2 over i
+    # tiles inside, then the masked one
+    i_inner = S // BLOCK_S * BLOCK_S
+    for i_part in tl.static_range(2):
+        for i_start in range(i_inner if i_part == 1 else 0, S if i_part == 1 else i_inner, BLOCK_S):
+            i = (i_start + tl.arange(0, BLOCK_S)).to(INDEX)
+            kp = kp_desc.load([h, i_start, 0]).reshape(BLOCK_S, BLOCK_D).T
+            a_sum = tl.dot(q.to(tl.bfloat16), kp, input_precision="ieee")
+            # a[b, h, i] = sum[d](q[b, h, d] * kp[h, i, d]) / sqrt(D)
+            a = a_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
+            m_max_2_chunk = reduce_max(
+                tl.where(i[None, :] < S, a, float("-inf")) if i_part == 1 else a, axis=1
+            )
+            m_max_2 = maximum(m_max_2, m_max_2_chunk)
+    # m[b, h] = max(max[i](a[b, h, i]), max[t](s[b, h, t]))
+    m = maximum(m_max_2, m_max)
+    # w[b, h, d] = sum[t] using bf16 (exp(s[b, h, t] - m[b, h]) * v[b, h, t, d])
+    w = tl.sum(tl.where(t[None, None, :] < T, tl.exp(s[:, None, :] - m[:, None, None]) * v, 0.0), axis=2)
+    l_sum = tl.sum(tl.where(t[None, :] < T, tl.exp(s - m[:, None]), 0.0), axis=1)
+    n = tl.zeros((BLOCK_B, BLOCK_D), tl.float32)
+    l_sum_2 = tl.zeros((BLOCK_B,), tl.float32)
+    # sweep 2 of 2 over i
+    # tiles inside, then the masked one
+    i_inner = S // BLOCK_S * BLOCK_S
+    for i_part in tl.static_range(2):
+        for i_start in range(i_inner if i_part == 1 else 0, S if i_part == 1 else i_inner, BLOCK_S):
+            i = (i_start + tl.arange(0, BLOCK_S)).to(INDEX)
+            kp = kp_desc.load([h, i_start, 0]).reshape(BLOCK_S, BLOCK_D).T
+            a_sum = tl.dot(q.to(tl.bfloat16), kp, input_precision="ieee")
+            a = a_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
+            vp = vp_desc.load([h, i_start, 0]).reshape(BLOCK_S, BLOCK_D)
+            # n[b, h, d] = sum[i] using bf16 (exp(a[b, h, i] - m[b, h]) * vp[h, i, d])
+            n = tl.dot(
+                (
+                    tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0) if i_part
+                    == 1 else tl.exp(a - m[:, None])
+                ).to(tl.bfloat16),
+                vp,
+                n,
+                input_precision="ieee",
+            )
+            l_sum_2_chunk = tl.sum(
+                tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0) if i_part
+                == 1 else tl.exp(a - m[:, None]),
+                axis=1,
+            )
+            l_sum_2 = l_sum_2 + l_sum_2_chunk
     # l[b, h] = sum[i](exp(a[b, h, i] - m[b, h])) + sum[t](exp(s[b, h, t] - m[b, h]))
     l = l_sum_2 + l_sum
     # o[b, h, d] = (n[b, h, d] + w[b, h, d]) / l[b, h]
@@ -1248,7 +3885,11 @@ def _prefix_decode_flash_decode_streamed1(
     BLOCK_S: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Streamed: b in parallel by blocks, h in parallel, d whole, t streamed, i streamed."""
+    """Streamed: b in parallel by blocks, h in parallel, d whole, t streamed, i streamed.
+
+    a: multiplies by the reciprocal of what a launch has once.
+    s: multiplies by the reciprocal of what a launch has once.
+    """
     pid = tl.program_id(0).to(INDEX)
     h = pid % H
     b = (pid // H) * BLOCK_B + tl.arange(0, BLOCK_B)
@@ -1257,16 +3898,19 @@ def _prefix_decode_flash_decode_streamed1(
     mask = (b[:, None] < B) & (d[None, :] < D)
     q = tl.load(q_at, mask=mask, other=0.0).to(tl.float32)
     m_max = tl.full((BLOCK_B,), float("-inf"), tl.float32)
-    for i_start in range(0, S, BLOCK_S):
-        i = (i_start + tl.arange(0, BLOCK_S)).to(INDEX)
-        kp_at = kp_ptr + h * kp_stride_H + i[None, :] * kp_stride_S + d[:, None] * kp_stride_D
-        mask_2 = (d[:, None] < D) & (i[None, :] < S)
-        kp = tl.load(kp_at, mask=mask_2, other=0.0)
-        a_sum = tl.dot(q.to(tl.bfloat16), kp, input_precision="ieee")
-        # a[b, h, i] = sum[d](q[b, h, d] * kp[h, i, d]) / sqrt(D)
-        a = a_sum / tl.sqrt(tl.cast(D, tl.float32))
-        m_max_chunk = reduce_max(tl.where(i[None, :] < S, a, float("-inf")), axis=1)
-        m_max = maximum(m_max, m_max_chunk)
+    # tiles inside, then the masked one
+    i_inner = S // BLOCK_S * BLOCK_S
+    for i_part in tl.static_range(2):
+        for i_start in range(i_inner if i_part == 1 else 0, S if i_part == 1 else i_inner, BLOCK_S):
+            i = (i_start + tl.arange(0, BLOCK_S)).to(INDEX)
+            kp_at = kp_ptr + h * kp_stride_H + i[None, :] * kp_stride_S + d[:, None] * kp_stride_D
+            mask_2 = (d[:, None] < D) & (i[None, :] < S)
+            kp = tl.load(kp_at, mask=mask_2, other=0.0)
+            a_sum = tl.dot(q.to(tl.bfloat16), kp, input_precision="ieee")
+            # a[b, h, i] = sum[d](q[b, h, d] * kp[h, i, d]) / sqrt(D)
+            a = a_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
+            m_max_chunk = reduce_max(tl.where(i[None, :] < S, a, float("-inf")) if i_part == 1 else a, axis=1)
+            m_max = maximum(m_max, m_max_chunk)
     m_max_2 = tl.full((BLOCK_B,), float("-inf"), tl.float32)
     # sweep 1 of 2 over t
     for t_start in range(0, T, BLOCK_T):
@@ -1282,32 +3926,42 @@ def _prefix_decode_flash_decode_streamed1(
         k = tl.load(k_at, mask=mask_3, other=0.0, eviction_policy="evict_last").to(tl.float32)
         s_sum = tl.sum(tl.where(d[None, :, None] < D, q[:, :, None] * k, 0.0), axis=1)
         # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) / sqrt(D)
-        s = s_sum / tl.sqrt(tl.cast(D, tl.float32))
+        s = s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
         m_max_2_chunk = reduce_max(tl.where(t[None, :] < T, s, float("-inf")), axis=1)
         m_max_2 = maximum(m_max_2, m_max_2_chunk)
     # m[b, h] = max(max[i](a[b, h, i]), max[t](s[b, h, t]))
     m = maximum(m_max, m_max_2)
     n = tl.zeros((BLOCK_B, BLOCK_D), tl.float32)
     l_sum = tl.zeros((BLOCK_B,), tl.float32)
-    for i_start in range(0, S, BLOCK_S):
-        i = (i_start + tl.arange(0, BLOCK_S)).to(INDEX)
-        kp_at = kp_ptr + h * kp_stride_H + i[None, :] * kp_stride_S + d[:, None] * kp_stride_D
-        mask_4 = (d[:, None] < D) & (i[None, :] < S)
-        kp = tl.load(kp_at, mask=mask_4, other=0.0)
-        a_sum = tl.dot(q.to(tl.bfloat16), kp, input_precision="ieee")
-        a = a_sum / tl.sqrt(tl.cast(D, tl.float32))
-        vp_at = vp_ptr + h * vp_stride_H + i[:, None] * vp_stride_S + d[None, :] * vp_stride_D
-        mask_5 = (i[:, None] < S) & (d[None, :] < D)
-        vp = tl.load(vp_at, mask=mask_5, other=0.0)
-        # n[b, h, d] = sum[i] using bf16 (exp(a[b, h, i] - m[b, h]) * vp[h, i, d])
-        n = tl.dot(
-            tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0).to(tl.bfloat16),
-            vp,
-            n,
-            input_precision="ieee",
-        )
-        l_sum_chunk = tl.sum(tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0), axis=1)
-        l_sum = l_sum + l_sum_chunk
+    # tiles inside, then the masked one
+    i_inner = S // BLOCK_S * BLOCK_S
+    for i_part in tl.static_range(2):
+        for i_start in range(i_inner if i_part == 1 else 0, S if i_part == 1 else i_inner, BLOCK_S):
+            i = (i_start + tl.arange(0, BLOCK_S)).to(INDEX)
+            kp_at = kp_ptr + h * kp_stride_H + i[None, :] * kp_stride_S + d[:, None] * kp_stride_D
+            mask_4 = (d[:, None] < D) & (i[None, :] < S)
+            kp = tl.load(kp_at, mask=mask_4, other=0.0)
+            a_sum = tl.dot(q.to(tl.bfloat16), kp, input_precision="ieee")
+            a = a_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
+            vp_at = vp_ptr + h * vp_stride_H + i[:, None] * vp_stride_S + d[None, :] * vp_stride_D
+            mask_5 = (i[:, None] < S) & (d[None, :] < D)
+            vp = tl.load(vp_at, mask=mask_5, other=0.0)
+            # n[b, h, d] = sum[i] using bf16 (exp(a[b, h, i] - m[b, h]) * vp[h, i, d])
+            n = tl.dot(
+                (
+                    tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0) if i_part
+                    == 1 else tl.exp(a - m[:, None])
+                ).to(tl.bfloat16),
+                vp,
+                n,
+                input_precision="ieee",
+            )
+            l_sum_chunk = tl.sum(
+                tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0) if i_part
+                == 1 else tl.exp(a - m[:, None]),
+                axis=1,
+            )
+            l_sum = l_sum + l_sum_chunk
     w = tl.zeros((BLOCK_B, BLOCK_D), tl.float32)
     l_sum_2 = tl.zeros((BLOCK_B,), tl.float32)
     # sweep 2 of 2 over t
@@ -1323,7 +3977,7 @@ def _prefix_decode_flash_decode_streamed1(
         mask_6 = (b[:, None, None] < B) & (d[None, :, None] < D) & (t[None, None, :] < T)
         k = tl.load(k_at, mask=mask_6, other=0.0, eviction_policy="evict_first").to(tl.float32)
         s_sum = tl.sum(tl.where(d[None, :, None] < D, q[:, :, None] * k, 0.0), axis=1)
-        s = s_sum / tl.sqrt(tl.cast(D, tl.float32))
+        s = s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
         v_at = (
             v_ptr
             + b[:, None, None] * v_stride_B
@@ -1347,6 +4001,149 @@ def _prefix_decode_flash_decode_streamed1(
     tl.store(o_at, o, mask=mask)
 
 
+@triton.jit
+def _prefix_decode_flash_decode_streamed1_described(
+    q_ptr,
+    kp_desc,
+    vp_desc,
+    k_ptr,
+    v_ptr,
+    o_ptr,
+    B,
+    H,
+    S,
+    T,
+    D,
+    q_stride_B,
+    q_stride_H,
+    q_stride_D,
+    k_stride_B,
+    k_stride_H,
+    k_stride_T,
+    k_stride_D,
+    v_stride_B,
+    v_stride_H,
+    v_stride_T,
+    v_stride_D,
+    o_stride_B,
+    o_stride_H,
+    o_stride_D,
+    BLOCK_B: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    BLOCK_S: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel by blocks, h in parallel, d whole, t streamed, i streamed; tiles move through descriptors.
+
+    a: multiplies by the reciprocal of what a launch has once.
+    s: multiplies by the reciprocal of what a launch has once.
+    """
+    pid = tl.program_id(0).to(INDEX)
+    h = pid % H
+    b = (pid // H) * BLOCK_B + tl.arange(0, BLOCK_B)
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    q_at = q_ptr + b[:, None] * q_stride_B + h * q_stride_H + d[None, :] * q_stride_D
+    mask = (b[:, None] < B) & (d[None, :] < D)
+    q = tl.load(q_at, mask=mask, other=0.0).to(tl.float32)
+    m_max = tl.full((BLOCK_B,), float("-inf"), tl.float32)
+    # tiles inside, then the masked one
+    i_inner = S // BLOCK_S * BLOCK_S
+    for i_part in tl.static_range(2):
+        for i_start in range(i_inner if i_part == 1 else 0, S if i_part == 1 else i_inner, BLOCK_S):
+            i = (i_start + tl.arange(0, BLOCK_S)).to(INDEX)
+            kp = kp_desc.load([h, i_start, 0]).reshape(BLOCK_S, BLOCK_D).T
+            a_sum = tl.dot(q.to(tl.bfloat16), kp, input_precision="ieee")
+            # a[b, h, i] = sum[d](q[b, h, d] * kp[h, i, d]) / sqrt(D)
+            a = a_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
+            m_max_chunk = reduce_max(tl.where(i[None, :] < S, a, float("-inf")) if i_part == 1 else a, axis=1)
+            m_max = maximum(m_max, m_max_chunk)
+    m_max_2 = tl.full((BLOCK_B,), float("-inf"), tl.float32)
+    # sweep 1 of 2 over t
+    for t_start in range(0, T, BLOCK_T):
+        t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+        k_at = (
+            k_ptr
+            + b[:, None, None] * k_stride_B
+            + h * k_stride_H
+            + t[None, None, :] * k_stride_T
+            + d[None, :, None] * k_stride_D
+        )
+        mask_2 = (b[:, None, None] < B) & (d[None, :, None] < D) & (t[None, None, :] < T)
+        k = tl.load(k_at, mask=mask_2, other=0.0, eviction_policy="evict_last").to(tl.float32)
+        s_sum = tl.sum(tl.where(d[None, :, None] < D, q[:, :, None] * k, 0.0), axis=1)
+        # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) / sqrt(D)
+        s = s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
+        m_max_2_chunk = reduce_max(tl.where(t[None, :] < T, s, float("-inf")), axis=1)
+        m_max_2 = maximum(m_max_2, m_max_2_chunk)
+    # m[b, h] = max(max[i](a[b, h, i]), max[t](s[b, h, t]))
+    m = maximum(m_max, m_max_2)
+    n = tl.zeros((BLOCK_B, BLOCK_D), tl.float32)
+    l_sum = tl.zeros((BLOCK_B,), tl.float32)
+    # tiles inside, then the masked one
+    i_inner = S // BLOCK_S * BLOCK_S
+    for i_part in tl.static_range(2):
+        for i_start in range(i_inner if i_part == 1 else 0, S if i_part == 1 else i_inner, BLOCK_S):
+            i = (i_start + tl.arange(0, BLOCK_S)).to(INDEX)
+            kp = kp_desc.load([h, i_start, 0]).reshape(BLOCK_S, BLOCK_D).T
+            a_sum = tl.dot(q.to(tl.bfloat16), kp, input_precision="ieee")
+            a = a_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
+            vp = vp_desc.load([h, i_start, 0]).reshape(BLOCK_S, BLOCK_D)
+            # n[b, h, d] = sum[i] using bf16 (exp(a[b, h, i] - m[b, h]) * vp[h, i, d])
+            n = tl.dot(
+                (
+                    tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0) if i_part
+                    == 1 else tl.exp(a - m[:, None])
+                ).to(tl.bfloat16),
+                vp,
+                n,
+                input_precision="ieee",
+            )
+            l_sum_chunk = tl.sum(
+                tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0) if i_part
+                == 1 else tl.exp(a - m[:, None]),
+                axis=1,
+            )
+            l_sum = l_sum + l_sum_chunk
+    w = tl.zeros((BLOCK_B, BLOCK_D), tl.float32)
+    l_sum_2 = tl.zeros((BLOCK_B,), tl.float32)
+    # sweep 2 of 2 over t
+    for t_start in range(0, T, BLOCK_T):
+        t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+        k_at = (
+            k_ptr
+            + b[:, None, None] * k_stride_B
+            + h * k_stride_H
+            + t[None, None, :] * k_stride_T
+            + d[None, :, None] * k_stride_D
+        )
+        mask_3 = (b[:, None, None] < B) & (d[None, :, None] < D) & (t[None, None, :] < T)
+        k = tl.load(k_at, mask=mask_3, other=0.0, eviction_policy="evict_first").to(tl.float32)
+        s_sum = tl.sum(tl.where(d[None, :, None] < D, q[:, :, None] * k, 0.0), axis=1)
+        s = s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
+        v_at = (
+            v_ptr
+            + b[:, None, None] * v_stride_B
+            + h * v_stride_H
+            + t[None, None, :] * v_stride_T
+            + d[None, :, None] * v_stride_D
+        )
+        v = tl.load(v_at, mask=mask_3, other=0.0, eviction_policy="evict_first").to(tl.float32)
+        # w[b, h, d] = sum[t] using bf16 (exp(s[b, h, t] - m[b, h]) * v[b, h, t, d])
+        w_chunk = tl.sum(
+            tl.where(t[None, None, :] < T, tl.exp(s[:, None, :] - m[:, None, None]) * v, 0.0), axis=2
+        )
+        w = w + w_chunk
+        l_sum_2_chunk = tl.sum(tl.where(t[None, :] < T, tl.exp(s - m[:, None]), 0.0), axis=1)
+        l_sum_2 = l_sum_2 + l_sum_2_chunk
+    # l[b, h] = sum[i](exp(a[b, h, i] - m[b, h])) + sum[t](exp(s[b, h, t] - m[b, h]))
+    l = l_sum + l_sum_2
+    # o[b, h, d] = (n[b, h, d] + w[b, h, d]) / l[b, h]
+    o = (n + w) / l[:, None]
+    o_at = o_ptr + b[:, None] * o_stride_B + h * o_stride_H + d[None, :] * o_stride_D
+    tl.store(o_at, o, mask=mask)
+
+
 def _configure_prefix_decode_flash_decode(
     B: int,
     H: int,
@@ -1354,7 +4151,7 @@ def _configure_prefix_decode_flash_decode(
     T: int,
     D: int,
     width: int,
-    aligned: bool,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
@@ -1362,46 +4159,43 @@ def _configure_prefix_decode_flash_decode(
     BLOCK_D = launch.power_of_2(D, 16)
     BLOCK_T = launch.power_of_2(T, 16)
     if BLOCK_D * BLOCK_T <= 512 and launch.chosen(tuned, "_prefix_decode_flash_decode_streamed0"):
-        BLOCK_B = launch.power_of_2(
-            B, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_D, BLOCK_T)))
+        # rows, chunk, warps, stages: the first that registers and shared memory hold
+        BLOCK_B, chunk, num_warps, num_stages = launch.pick_chain(
+            B, BLOCK_D, 0, BLOCK_D + BLOCK_D + BLOCK_D, width, 232448, H
         )
-        BLOCK_S = launch.power_of_2(S, 16, 64 if width < 4 else 32)
+        BLOCK_S = launch.power_of_2(S, 16, chunk)
         options = {
             "BLOCK_B": BLOCK_B,
             "BLOCK_D": BLOCK_D,
             "BLOCK_T": BLOCK_T,
             "BLOCK_S": BLOCK_S,
-            "num_warps": 8 if width < 4 else 4,
-            "num_stages": 2,
+            "num_warps": num_warps,
+            "num_stages": num_stages,
             "enable_fp_fusion": True,
         }
         options = launch.over(options, tuned, "_prefix_decode_flash_decode_streamed0")
-        return _prefix_decode_flash_decode_streamed0, triton.cdiv(B, options["BLOCK_B"]) * H, options
+        if described and options["BLOCK_D"] <= 256:
+            return (
+                _prefix_decode_flash_decode_streamed0_described,
+                triton.cdiv(B, options["BLOCK_B"]) * H,
+                options,
+                (
+                    None,
+                    (1, options["BLOCK_S"], options["BLOCK_D"]),
+                    (1, options["BLOCK_S"], options["BLOCK_D"]),
+                    None,
+                    None,
+                    None,
+                ),
+            )
+        return _prefix_decode_flash_decode_streamed0, triton.cdiv(B, options["BLOCK_B"]) * H, options, None
     BLOCK_D = launch.power_of_2(D, 16)
-    # rows, columns, depth, warps, stages: the first that fills the device
-    tiles = (
-        (128, 256, 64, 8, 3),
-        (128, 128, 64, 8, 3),
-        (128, 64, 64, 4, 3),
-        (64, 128, 64, 4, 4),
-        (64, 64, 64, 4, 4),
-        (32, 64, 64, 4, 4),
-        (16, 128, 64, 4, 4),
-        (16, 64, 128, 4, 4),
-        (16, 32, 128, 2, 4),
-        (16, 16, 64, 2, 4),
+    # rows, chunk, warps, stages: the first that registers and shared memory hold
+    BLOCK_B, chunk, num_warps, num_stages = launch.pick_chain(
+        B, BLOCK_D, 0, BLOCK_D + BLOCK_D + BLOCK_D, width, 232448, H
     )
-    if width == 4:
-        tiles = (
-            (64, 64, 16, 4, 2),
-            (64, 32, 16, 4, 2),
-            (32, 32, 32, 4, 2),
-            (16, 32, 32, 2, 2),
-            (16, 16, 32, 2, 2),
-        )
-    elif not aligned:
-        tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
-    BLOCK_B, BLOCK_S, BLOCK_T, num_warps, num_stages = launch.pick_tile(tiles, B, S, H)
+    BLOCK_T = launch.power_of_2(T, 1, launch.share(8192, BLOCK_B, BLOCK_D))
+    BLOCK_S = launch.power_of_2(S, 16, chunk)
     options = {
         "BLOCK_B": BLOCK_B,
         "BLOCK_D": BLOCK_D,
@@ -1412,7 +4206,21 @@ def _configure_prefix_decode_flash_decode(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_prefix_decode_flash_decode_streamed1")
-    return _prefix_decode_flash_decode_streamed1, triton.cdiv(B, options["BLOCK_B"]) * H, options
+    if described and options["BLOCK_D"] <= 256:
+        return (
+            _prefix_decode_flash_decode_streamed1_described,
+            triton.cdiv(B, options["BLOCK_B"]) * H,
+            options,
+            (
+                None,
+                (1, options["BLOCK_S"], options["BLOCK_D"]),
+                (1, options["BLOCK_S"], options["BLOCK_D"]),
+                None,
+                None,
+                None,
+            ),
+        )
+    return _prefix_decode_flash_decode_streamed1, triton.cdiv(B, options["BLOCK_B"]) * H, options, None
 
 
 def _prefix_decode__check(q, kp, vp, k, v):
@@ -1439,48 +4247,76 @@ def _prefix_decode__check(q, kp, vp, k, v):
 def _prefix_decode__launch(call, dims, q, kp, vp, k, v, o):
     """Start the kernels of `prefix_decode` on checked arguments; `call` remembers them for calls of this kind."""
     B, H, S, T, D = dims
-    aligned = launch.aligned(q, kp, vp, k, v)
     width = max(t.element_size() for t in (q, kp, vp, k, v))
-    kernel, grid, options = _configure_prefix_decode_flash_decode(
-        B, H, S, T, D, width, aligned, tuned=call.tuned("flash_decode")
+    described = launch.describable(kp, vp)
+    kernel, grid, options, tiles = _configure_prefix_decode_flash_decode(
+        B, H, S, T, D, width, described, tuned=call.tuned("flash_decode")
     )
-    call.start(
-        kernel,
-        grid,
-        options,
-        q,
-        kp,
-        vp,
-        k,
-        v,
-        o,
-        B,
-        H,
-        S,
-        T,
-        D,
-        q.stride(0),
-        q.stride(1),
-        q.stride(2),
-        kp.stride(0),
-        kp.stride(1),
-        kp.stride(2),
-        vp.stride(0),
-        vp.stride(1),
-        vp.stride(2),
-        k.stride(0),
-        k.stride(1),
-        k.stride(2),
-        k.stride(3),
-        v.stride(0),
-        v.stride(1),
-        v.stride(2),
-        v.stride(3),
-        o.stride(0),
-        o.stride(1),
-        o.stride(2),
-        INDEX=launch.index_type(q, kp, vp, k, v, o),
-    )
+    if tiles is not None:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *launch.describe((q, kp, vp, k, v, o), tiles),
+            B,
+            H,
+            S,
+            T,
+            D,
+            q.stride(0),
+            q.stride(1),
+            q.stride(2),
+            k.stride(0),
+            k.stride(1),
+            k.stride(2),
+            k.stride(3),
+            v.stride(0),
+            v.stride(1),
+            v.stride(2),
+            v.stride(3),
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            INDEX=launch.index_type(q, kp, vp, k, v, o),
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            q,
+            kp,
+            vp,
+            k,
+            v,
+            o,
+            B,
+            H,
+            S,
+            T,
+            D,
+            q.stride(0),
+            q.stride(1),
+            q.stride(2),
+            kp.stride(0),
+            kp.stride(1),
+            kp.stride(2),
+            vp.stride(0),
+            vp.stride(1),
+            vp.stride(2),
+            k.stride(0),
+            k.stride(1),
+            k.stride(2),
+            k.stride(3),
+            v.stride(0),
+            v.stride(1),
+            v.stride(2),
+            v.stride(3),
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            INDEX=launch.index_type(q, kp, vp, k, v, o),
+        )
 
 
 def prefix_decode(
@@ -1601,33 +4437,40 @@ def _mla_decode_flash_decode(
     m = tl.full((BLOCK_H,), float("-inf"), tl.float32)
     p_sum = tl.zeros((BLOCK_H,), tl.float32)
     o_sum = tl.zeros((BLOCK_H, BLOCK_R), tl.float32)
-    for t_start in range(0, T, BLOCK_T):
-        t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
-        c_at = c_ptr + b * c_stride_B + t[None, :] * c_stride_T + r[:, None] * c_stride_R
-        mask_3 = (r[:, None] < R) & (t[None, :] < T)
-        c = tl.load(c_at, mask=mask_3, other=0.0)
-        s_sum = tl.dot(q, c, input_precision="ieee")
-        kr_at = kr_ptr + b * kr_stride_B + t[None, :] * kr_stride_T + e[:, None] * kr_stride_P
-        mask_4 = (e[:, None] < P) & (t[None, :] < T)
-        kr = tl.load(kr_at, mask=mask_4, other=0.0)
-        s_sum_2 = tl.dot(qr, kr, input_precision="ieee")
-        # s[b, h, t] = (sum[r](q[b, h, r] * c[b, t, r]) + sum[e](qr[b, h, e] * kr[b, t, e])) * scale
-        s = (s_sum + s_sum_2) * scale
-        m_chunk = reduce_max(tl.where(t[None, :] < T, s, float("-inf")), axis=1)
-        m_new = maximum(m, m_chunk)
-        # before the first finite value the state has no mass: keep exp(-inf - -inf) out
-        m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
-        p_e = tl.exp(s - m_safe[:, None])
-        scale_2 = tl.exp(m - m_safe)
-        p_sum = p_sum * scale_2
-        p_sum_chunk = tl.sum(tl.where(t[None, :] < T, p_e, 0.0), axis=1)
-        p_sum = p_sum + p_sum_chunk
-        # o[b, h, r] = sum[t] using bf16 (p[b, h, t] * c[b, t, r])
-        o_sum = o_sum * scale_2[:, None]
-        o_sum = tl.dot(
-            tl.where(t[None, :] < T, p_e, 0.0).to(tl.bfloat16), tl.trans(c), o_sum, input_precision="ieee"
-        )
-        m = m_new
+    # tiles inside, then the masked one
+    t_inner = T // BLOCK_T * BLOCK_T
+    for t_part in tl.static_range(2):
+        for t_start in range(t_inner if t_part == 1 else 0, T if t_part == 1 else t_inner, BLOCK_T):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            c_at = c_ptr + b * c_stride_B + t[None, :] * c_stride_T + r[:, None] * c_stride_R
+            mask_3 = (r[:, None] < R) & (t[None, :] < T)
+            c = tl.load(c_at, mask=mask_3, other=0.0)
+            s_sum = tl.dot(q, c, input_precision="ieee")
+            kr_at = kr_ptr + b * kr_stride_B + t[None, :] * kr_stride_T + e[:, None] * kr_stride_P
+            mask_4 = (e[:, None] < P) & (t[None, :] < T)
+            kr = tl.load(kr_at, mask=mask_4, other=0.0)
+            s_sum_2 = tl.dot(qr, kr, input_precision="ieee")
+            # s[b, h, t] = (sum[r](q[b, h, r] * c[b, t, r]) + sum[e](qr[b, h, e] * kr[b, t, e])) * scale
+            s = (s_sum + s_sum_2) * scale
+            m_chunk = reduce_max(tl.where(t[None, :] < T, s, float("-inf")) if t_part == 1 else s, axis=1)
+            m_new = maximum(m, m_chunk)
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            p_e = tl.exp2(s * 1.4426950408889634 - m_safe_log2[:, None])
+            scale_2 = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale_2
+            p_sum_chunk = tl.sum(tl.where(t[None, :] < T, p_e, 0.0) if t_part == 1 else p_e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            # o[b, h, r] = sum[t] using bf16 (p[b, h, t] * c[b, t, r])
+            o_sum = o_sum * scale_2[:, None]
+            o_sum = tl.dot(
+                (tl.where(t[None, :] < T, p_e, 0.0) if t_part == 1 else p_e).to(tl.bfloat16),
+                tl.trans(c),
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
     # a row without a finite value is what IEEE arithmetic makes of it
     p_sum = tl.where((m == float("-inf")) & (T > 0), float("nan"), p_sum)
     # a row without a finite value is what IEEE arithmetic makes of it
@@ -1637,6 +4480,381 @@ def _mla_decode_flash_decode(
     tl.store(o_at, o, mask=mask)
 
 
+@triton.jit
+def _mla_decode_flash_decode_described(
+    q_desc,
+    qr_desc,
+    c_desc,
+    kr_desc,
+    o_ptr,
+    scale,
+    H,
+    T,
+    R,
+    o_stride_B,
+    o_stride_H,
+    o_stride_R,
+    BLOCK_H: tl.constexpr,
+    BLOCK_R: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    BLOCK_P: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel by blocks, r whole, e whole, t streamed; tiles move through descriptors.
+
+    o: p.sum.1 leaves the sum over t.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    h_first = (pid % tl.cdiv(H, BLOCK_H)) * BLOCK_H
+    h = h_first + tl.arange(0, BLOCK_H)
+    b = pid // tl.cdiv(H, BLOCK_H)
+    r = tl.arange(0, BLOCK_R).to(INDEX)
+    q = q_desc.load([b, h_first, 0]).reshape(BLOCK_H, BLOCK_R)
+    qr = qr_desc.load([b, h_first, 0]).reshape(BLOCK_H, BLOCK_P)
+    m = tl.full((BLOCK_H,), float("-inf"), tl.float32)
+    p_sum = tl.zeros((BLOCK_H,), tl.float32)
+    o_sum = tl.zeros((BLOCK_H, BLOCK_R), tl.float32)
+    # tiles inside, then the masked one
+    t_inner = T // BLOCK_T * BLOCK_T
+    for t_part in tl.static_range(2):
+        for t_start in range(t_inner if t_part == 1 else 0, T if t_part == 1 else t_inner, BLOCK_T):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            c = c_desc.load([b, t_start, 0]).reshape(BLOCK_T, BLOCK_R).T
+            s_sum = tl.dot(q, c, input_precision="ieee")
+            kr = kr_desc.load([b, t_start, 0]).reshape(BLOCK_T, BLOCK_P).T
+            s_sum_2 = tl.dot(qr, kr, input_precision="ieee")
+            # s[b, h, t] = (sum[r](q[b, h, r] * c[b, t, r]) + sum[e](qr[b, h, e] * kr[b, t, e])) * scale
+            s = (s_sum + s_sum_2) * scale
+            m_chunk = reduce_max(tl.where(t[None, :] < T, s, float("-inf")) if t_part == 1 else s, axis=1)
+            m_new = maximum(m, m_chunk)
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            p_e = tl.exp2(s * 1.4426950408889634 - m_safe_log2[:, None])
+            scale_2 = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale_2
+            p_sum_chunk = tl.sum(tl.where(t[None, :] < T, p_e, 0.0) if t_part == 1 else p_e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            # o[b, h, r] = sum[t] using bf16 (p[b, h, t] * c[b, t, r])
+            o_sum = o_sum * scale_2[:, None]
+            o_sum = tl.dot(
+                (tl.where(t[None, :] < T, p_e, 0.0) if t_part == 1 else p_e).to(tl.bfloat16),
+                tl.trans(c),
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    # a row without a finite value is what IEEE arithmetic makes of it
+    p_sum = tl.where((m == float("-inf")) & (T > 0), float("nan"), p_sum)
+    # a row without a finite value is what IEEE arithmetic makes of it
+    o_sum = tl.where((m[:, None] == float("-inf")) & (T > 0), float("nan"), o_sum)
+    o = tl.where(T > 0, o_sum / p_sum[:, None], 0.0)
+    o_at = o_ptr + b * o_stride_B + h[:, None] * o_stride_H + r[None, :] * o_stride_R
+    mask = (h[:, None] < H) & (r[None, :] < R)
+    tl.store(o_at, o, mask=mask)
+
+
+@triton.jit
+def _mla_decode_flash_decode_part(
+    q_ptr,
+    qr_ptr,
+    c_ptr,
+    kr_ptr,
+    m_part_ptr,
+    p_sum_part_ptr,
+    o_sum_part_ptr,
+    scale,
+    B,
+    H,
+    T,
+    R,
+    P,
+    span,
+    q_stride_B,
+    q_stride_H,
+    q_stride_R,
+    qr_stride_B,
+    qr_stride_H,
+    qr_stride_P,
+    c_stride_B,
+    c_stride_T,
+    c_stride_R,
+    kr_stride_B,
+    kr_stride_T,
+    kr_stride_P,
+    m_part_stride_splits,
+    m_part_stride_B,
+    m_part_stride_H,
+    p_sum_part_stride_splits,
+    p_sum_part_stride_B,
+    p_sum_part_stride_H,
+    o_sum_part_stride_splits,
+    o_sum_part_stride_B,
+    o_sum_part_stride_H,
+    o_sum_part_stride_R,
+    BLOCK_H: tl.constexpr,
+    BLOCK_R: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    BLOCK_P: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel by blocks, r whole, e whole, t streamed, t in splits parts.
+
+    o: p.sum.1 leaves the sum over t.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    h = (pid % tl.cdiv(H, BLOCK_H)) * BLOCK_H + tl.arange(0, BLOCK_H)
+    b = pid // tl.cdiv(H, BLOCK_H) % B
+    part = pid // tl.cdiv(H, BLOCK_H) // B
+    r = tl.arange(0, BLOCK_R).to(INDEX)
+    e = tl.arange(0, BLOCK_P).to(INDEX)
+    q_at = q_ptr + b * q_stride_B + h[:, None] * q_stride_H + r[None, :] * q_stride_R
+    mask = (h[:, None] < H) & (r[None, :] < R)
+    q = tl.load(q_at, mask=mask, other=0.0)
+    qr_at = qr_ptr + b * qr_stride_B + h[:, None] * qr_stride_H + e[None, :] * qr_stride_P
+    mask_2 = (h[:, None] < H) & (e[None, :] < P)
+    qr = tl.load(qr_at, mask=mask_2, other=0.0)
+    m = tl.full((BLOCK_H,), float("-inf"), tl.float32)
+    p_sum = tl.zeros((BLOCK_H,), tl.float32)
+    o_sum = tl.zeros((BLOCK_H, BLOCK_R), tl.float32)
+    # tiles inside, then the masked ones at the edge
+    t_inner = (
+        part * span + tl.maximum(tl.minimum(T, part * span + span) - (part * span), 0) // BLOCK_T * BLOCK_T
+    )
+    for t_part in tl.static_range(2):
+        for t_start in range(
+            t_inner if t_part == 1 else part * span,
+            tl.minimum(T, part * span + span) if t_part == 1 else t_inner,
+            BLOCK_T,
+        ):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            c_at = c_ptr + b * c_stride_B + t[None, :] * c_stride_T + r[:, None] * c_stride_R
+            mask_3 = (r[:, None] < R) & (t[None, :] < T)
+            c = tl.load(c_at, mask=mask_3, other=0.0)
+            s_sum = tl.dot(q, c, input_precision="ieee")
+            kr_at = kr_ptr + b * kr_stride_B + t[None, :] * kr_stride_T + e[:, None] * kr_stride_P
+            mask_4 = (e[:, None] < P) & (t[None, :] < T)
+            kr = tl.load(kr_at, mask=mask_4, other=0.0)
+            s_sum_2 = tl.dot(qr, kr, input_precision="ieee")
+            # s[b, h, t] = (sum[r](q[b, h, r] * c[b, t, r]) + sum[e](qr[b, h, e] * kr[b, t, e])) * scale
+            s = (s_sum + s_sum_2) * scale
+            m_chunk = reduce_max(tl.where(t[None, :] < T, s, float("-inf")) if t_part == 1 else s, axis=1)
+            m_new = maximum(m, m_chunk)
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            p_e = tl.exp2(s * 1.4426950408889634 - m_safe_log2[:, None])
+            scale_2 = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale_2
+            p_sum_chunk = tl.sum(tl.where(t[None, :] < T, p_e, 0.0) if t_part == 1 else p_e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            # o[b, h, r] = sum[t] using bf16 (p[b, h, t] * c[b, t, r])
+            o_sum = o_sum * scale_2[:, None]
+            o_sum = tl.dot(
+                (tl.where(t[None, :] < T, p_e, 0.0) if t_part == 1 else p_e).to(tl.bfloat16),
+                tl.trans(c),
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    m_part_at = m_part_ptr + part * m_part_stride_splits + b * m_part_stride_B + h * m_part_stride_H
+    tl.store(m_part_at, m, mask=h < H)
+    p_sum_part_at = (
+        p_sum_part_ptr + part * p_sum_part_stride_splits + b * p_sum_part_stride_B + h * p_sum_part_stride_H
+    )
+    tl.store(p_sum_part_at, p_sum, mask=h < H)
+    o_sum_part_at = (
+        o_sum_part_ptr
+        + part * o_sum_part_stride_splits
+        + b * o_sum_part_stride_B
+        + h[:, None] * o_sum_part_stride_H
+        + r[None, :] * o_sum_part_stride_R
+    )
+    tl.store(o_sum_part_at, o_sum, mask=mask)
+
+
+@triton.jit
+def _mla_decode_flash_decode_part_described(
+    q_desc,
+    qr_desc,
+    c_desc,
+    kr_desc,
+    m_part_ptr,
+    p_sum_part_ptr,
+    o_sum_part_ptr,
+    scale,
+    B,
+    H,
+    T,
+    R,
+    span,
+    m_part_stride_splits,
+    m_part_stride_B,
+    m_part_stride_H,
+    p_sum_part_stride_splits,
+    p_sum_part_stride_B,
+    p_sum_part_stride_H,
+    o_sum_part_stride_splits,
+    o_sum_part_stride_B,
+    o_sum_part_stride_H,
+    o_sum_part_stride_R,
+    BLOCK_H: tl.constexpr,
+    BLOCK_R: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    BLOCK_P: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel by blocks, r whole, e whole, t streamed, t in splits parts; tiles move through descriptors.
+
+    o: p.sum.1 leaves the sum over t.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    h_first = (pid % tl.cdiv(H, BLOCK_H)) * BLOCK_H
+    h = h_first + tl.arange(0, BLOCK_H)
+    b = pid // tl.cdiv(H, BLOCK_H) % B
+    part = pid // tl.cdiv(H, BLOCK_H) // B
+    r = tl.arange(0, BLOCK_R).to(INDEX)
+    q = q_desc.load([b, h_first, 0]).reshape(BLOCK_H, BLOCK_R)
+    qr = qr_desc.load([b, h_first, 0]).reshape(BLOCK_H, BLOCK_P)
+    m = tl.full((BLOCK_H,), float("-inf"), tl.float32)
+    p_sum = tl.zeros((BLOCK_H,), tl.float32)
+    o_sum = tl.zeros((BLOCK_H, BLOCK_R), tl.float32)
+    # tiles inside, then the masked ones at the edge
+    t_inner = (
+        part * span + tl.maximum(tl.minimum(T, part * span + span) - (part * span), 0) // BLOCK_T * BLOCK_T
+    )
+    for t_part in tl.static_range(2):
+        for t_start in range(
+            t_inner if t_part == 1 else part * span,
+            tl.minimum(T, part * span + span) if t_part == 1 else t_inner,
+            BLOCK_T,
+        ):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            c = c_desc.load([b, t_start, 0]).reshape(BLOCK_T, BLOCK_R).T
+            s_sum = tl.dot(q, c, input_precision="ieee")
+            kr = kr_desc.load([b, t_start, 0]).reshape(BLOCK_T, BLOCK_P).T
+            s_sum_2 = tl.dot(qr, kr, input_precision="ieee")
+            # s[b, h, t] = (sum[r](q[b, h, r] * c[b, t, r]) + sum[e](qr[b, h, e] * kr[b, t, e])) * scale
+            s = (s_sum + s_sum_2) * scale
+            m_chunk = reduce_max(tl.where(t[None, :] < T, s, float("-inf")) if t_part == 1 else s, axis=1)
+            m_new = maximum(m, m_chunk)
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            p_e = tl.exp2(s * 1.4426950408889634 - m_safe_log2[:, None])
+            scale_2 = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale_2
+            p_sum_chunk = tl.sum(tl.where(t[None, :] < T, p_e, 0.0) if t_part == 1 else p_e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            # o[b, h, r] = sum[t] using bf16 (p[b, h, t] * c[b, t, r])
+            o_sum = o_sum * scale_2[:, None]
+            o_sum = tl.dot(
+                (tl.where(t[None, :] < T, p_e, 0.0) if t_part == 1 else p_e).to(tl.bfloat16),
+                tl.trans(c),
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    m_part_at = m_part_ptr + part * m_part_stride_splits + b * m_part_stride_B + h * m_part_stride_H
+    tl.store(m_part_at, m, mask=h < H)
+    p_sum_part_at = (
+        p_sum_part_ptr + part * p_sum_part_stride_splits + b * p_sum_part_stride_B + h * p_sum_part_stride_H
+    )
+    tl.store(p_sum_part_at, p_sum, mask=h < H)
+    o_sum_part_at = (
+        o_sum_part_ptr
+        + part * o_sum_part_stride_splits
+        + b * o_sum_part_stride_B
+        + h[:, None] * o_sum_part_stride_H
+        + r[None, :] * o_sum_part_stride_R
+    )
+    mask = (h[:, None] < H) & (r[None, :] < R)
+    tl.store(o_sum_part_at, o_sum, mask=mask)
+
+
+@triton.jit(do_not_specialize=["splits"])
+def _mla_decode_flash_decode_merge(
+    o_ptr,
+    m_part_ptr,
+    p_sum_part_ptr,
+    o_sum_part_ptr,
+    H,
+    T,
+    R,
+    splits,
+    o_stride_B,
+    o_stride_H,
+    o_stride_R,
+    m_part_stride_splits,
+    m_part_stride_B,
+    m_part_stride_H,
+    p_sum_part_stride_splits,
+    p_sum_part_stride_B,
+    p_sum_part_stride_H,
+    o_sum_part_stride_splits,
+    o_sum_part_stride_B,
+    o_sum_part_stride_H,
+    o_sum_part_stride_R,
+    BLOCK_splits: tl.constexpr,
+    BLOCK_H: tl.constexpr,
+    BLOCK_R: tl.constexpr,
+    BLOCK_P: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel by blocks, r whole, e whole, parts of t joined.
+
+    o: p.sum.1 leaves the sum over t.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    h = (pid % tl.cdiv(H, BLOCK_H)) * BLOCK_H + tl.arange(0, BLOCK_H)
+    b = pid // tl.cdiv(H, BLOCK_H)
+    part = tl.arange(0, BLOCK_splits).to(INDEX)
+    r = tl.arange(0, BLOCK_R).to(INDEX)
+    e = tl.arange(0, BLOCK_P).to(INDEX)
+    m_parts_at = (
+        m_part_ptr + part[:, None] * m_part_stride_splits + b * m_part_stride_B + h[None, :] * m_part_stride_H
+    )
+    mask = (part[:, None] < splits) & (h[None, :] < H)
+    m_parts = tl.load(m_parts_at, mask=mask, other=float("-inf"))
+    m = reduce_max(m_parts, axis=0)
+    m_safe_2 = tl.where(m == float("-inf"), 0.0, m)
+    p_sum_parts_at = (
+        p_sum_part_ptr
+        + part[:, None] * p_sum_part_stride_splits
+        + b * p_sum_part_stride_B
+        + h[None, :] * p_sum_part_stride_H
+    )
+    p_sum_parts = tl.load(p_sum_parts_at, mask=mask, other=0.0)
+    scale_3 = tl.exp(m_parts - m_safe_2[None, :])
+    p_sum = tl.sum(p_sum_parts * scale_3, axis=0)
+    o_sum_parts_at = (
+        o_sum_part_ptr
+        + part[:, None, None] * o_sum_part_stride_splits
+        + b * o_sum_part_stride_B
+        + h[None, :, None] * o_sum_part_stride_H
+        + r[None, None, :] * o_sum_part_stride_R
+    )
+    mask_2 = (part[:, None, None] < splits) & (h[None, :, None] < H) & (r[None, None, :] < R)
+    o_sum_parts = tl.load(o_sum_parts_at, mask=mask_2, other=0.0)
+    o_sum = tl.sum(o_sum_parts * scale_3[:, :, None], axis=0)
+    # a row without a finite value is what IEEE arithmetic makes of it
+    p_sum = tl.where((m == float("-inf")) & (T > 0), float("nan"), p_sum)
+    # a row without a finite value is what IEEE arithmetic makes of it
+    o_sum = tl.where((m[:, None] == float("-inf")) & (T > 0), float("nan"), o_sum)
+    o = tl.where(T > 0, o_sum / p_sum[:, None], 0.0)
+    o_at = o_ptr + b * o_stride_B + h[:, None] * o_stride_H + r[None, :] * o_stride_R
+    mask_3 = (h[:, None] < H) & (r[None, :] < R)
+    tl.store(o_at, o, mask=mask_3)
+
+
 def _configure_mla_decode_flash_decode(
     B: int,
     H: int,
@@ -1644,27 +4862,60 @@ def _configure_mla_decode_flash_decode(
     R: int,
     P: int,
     width: int,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `flash_decode` for one shape."""
     BLOCK_R = launch.power_of_2(R, 16)
     BLOCK_P = launch.power_of_2(P, 16)
-    BLOCK_H = launch.power_of_2(
-        H, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_R, BLOCK_P)))
+    # rows, chunk, warps, stages: the first that registers and shared memory hold
+    BLOCK_H, chunk, num_warps, num_stages = launch.pick_chain(
+        H, BLOCK_R, BLOCK_R + BLOCK_P, BLOCK_R + BLOCK_P, width, 232448, B
     )
-    BLOCK_T = launch.power_of_2(T, 16, 64 if width < 4 else 32)
+    BLOCK_T = launch.power_of_2(T, 16, chunk)
     options = {
         "BLOCK_H": BLOCK_H,
         "BLOCK_R": BLOCK_R,
         "BLOCK_T": BLOCK_T,
         "BLOCK_P": BLOCK_P,
-        "num_warps": 8 if width < 4 else 4,
-        "num_stages": 2,
+        "num_warps": num_warps,
+        "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_mla_decode_flash_decode")
-    return _mla_decode_flash_decode, B * triton.cdiv(H, options["BLOCK_H"]), options
+    if described and options["BLOCK_R"] <= 256 and options["BLOCK_P"] <= 256:
+        return (
+            _mla_decode_flash_decode_described,
+            B * triton.cdiv(H, options["BLOCK_H"]),
+            options,
+            (
+                (1, options["BLOCK_H"], options["BLOCK_R"]),
+                (1, options["BLOCK_H"], options["BLOCK_P"]),
+                (1, options["BLOCK_T"], options["BLOCK_R"]),
+                (1, options["BLOCK_T"], options["BLOCK_P"]),
+                None,
+            ),
+        )
+    return _mla_decode_flash_decode, B * triton.cdiv(H, options["BLOCK_H"]), options, None
+
+
+def _configure_mla_decode_flash_decode_merge(B: int, H: int, R: int, P: int, splits: int):
+    """Kernel, grid and launch options of `_mla_decode_flash_decode_merge` for one shape."""
+    BLOCK_splits = launch.power_of_2(splits)
+    BLOCK_H = launch.power_of_2(H, 1, 1)
+    BLOCK_R = launch.power_of_2(R)
+    BLOCK_P = launch.power_of_2(P)
+    options = {
+        "BLOCK_splits": BLOCK_splits,
+        "BLOCK_H": BLOCK_H,
+        "BLOCK_R": BLOCK_R,
+        "BLOCK_P": BLOCK_P,
+        "num_warps": launch.warps(BLOCK_splits * BLOCK_H * BLOCK_R * BLOCK_P, 32),
+        "num_stages": 1,
+        "enable_fp_fusion": True,
+    }
+    return _mla_decode_flash_decode_merge, B * triton.cdiv(H, BLOCK_H), options
 
 
 def _mla_decode__check(q, qr, c, kr):
@@ -1685,40 +4936,158 @@ def _mla_decode__launch(call, dims, q, qr, c, kr, scale, o):
     """Start the kernels of `mla_decode` on checked arguments; `call` remembers them for calls of this kind."""
     B, H, T, R, P = dims
     width = max(t.element_size() for t in (q, qr, c, kr))
-    kernel, grid, options = _configure_mla_decode_flash_decode(
-        B, H, T, R, P, width, tuned=call.tuned("flash_decode")
+    described = launch.describable(q, qr, c, kr)
+    kernel, grid, options, tiles = _configure_mla_decode_flash_decode(
+        B, H, T, R, P, width, described, tuned=call.tuned("flash_decode")
     )
-    call.start(
-        kernel,
-        grid,
-        options,
-        q,
-        qr,
-        c,
-        kr,
-        o,
-        scale,
-        H,
-        T,
-        R,
-        P,
-        q.stride(0),
-        q.stride(1),
-        q.stride(2),
-        qr.stride(0),
-        qr.stride(1),
-        qr.stride(2),
-        c.stride(0),
-        c.stride(1),
-        c.stride(2),
-        kr.stride(0),
-        kr.stride(1),
-        kr.stride(2),
-        o.stride(0),
-        o.stride(1),
-        o.stride(2),
-        INDEX=launch.index_type(q, qr, c, kr, o),
-    )
+    splits, span = launch.split(T, options["BLOCK_T"], grid)
+    if splits > 1:
+        m_part = call.workspace((splits, B, H), launch.DTYPES["f32"])
+        p_sum_part = call.workspace((splits, B, H), launch.DTYPES["f32"])
+        o_sum_part = call.workspace((splits, B, H, R), launch.DTYPES["f32"])
+        if tiles is not None:
+            tiles = (tiles[0], tiles[1], tiles[2], tiles[3], None, None, None)
+            call.start(
+                _mla_decode_flash_decode_part_described,
+                grid * splits,
+                options,
+                *launch.describe((q, qr, c, kr, m_part, p_sum_part, o_sum_part), tiles),
+                scale,
+                B,
+                H,
+                T,
+                R,
+                span,
+                m_part.stride(0),
+                m_part.stride(1),
+                m_part.stride(2),
+                p_sum_part.stride(0),
+                p_sum_part.stride(1),
+                p_sum_part.stride(2),
+                o_sum_part.stride(0),
+                o_sum_part.stride(1),
+                o_sum_part.stride(2),
+                o_sum_part.stride(3),
+                INDEX=launch.index_type(q, qr, c, kr, m_part, p_sum_part, o_sum_part),
+            )
+        else:
+            call.start(
+                _mla_decode_flash_decode_part,
+                grid * splits,
+                options,
+                q,
+                qr,
+                c,
+                kr,
+                m_part,
+                p_sum_part,
+                o_sum_part,
+                scale,
+                B,
+                H,
+                T,
+                R,
+                P,
+                span,
+                q.stride(0),
+                q.stride(1),
+                q.stride(2),
+                qr.stride(0),
+                qr.stride(1),
+                qr.stride(2),
+                c.stride(0),
+                c.stride(1),
+                c.stride(2),
+                kr.stride(0),
+                kr.stride(1),
+                kr.stride(2),
+                m_part.stride(0),
+                m_part.stride(1),
+                m_part.stride(2),
+                p_sum_part.stride(0),
+                p_sum_part.stride(1),
+                p_sum_part.stride(2),
+                o_sum_part.stride(0),
+                o_sum_part.stride(1),
+                o_sum_part.stride(2),
+                o_sum_part.stride(3),
+                INDEX=launch.index_type(q, qr, c, kr, m_part, p_sum_part, o_sum_part),
+            )
+        kernel, grid, options = _configure_mla_decode_flash_decode_merge(B, H, R, P, splits)
+        call.start(
+            kernel,
+            grid,
+            options,
+            o,
+            m_part,
+            p_sum_part,
+            o_sum_part,
+            H,
+            T,
+            R,
+            splits,
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            m_part.stride(0),
+            m_part.stride(1),
+            m_part.stride(2),
+            p_sum_part.stride(0),
+            p_sum_part.stride(1),
+            p_sum_part.stride(2),
+            o_sum_part.stride(0),
+            o_sum_part.stride(1),
+            o_sum_part.stride(2),
+            o_sum_part.stride(3),
+            INDEX=launch.index_type(o, m_part, p_sum_part, o_sum_part),
+        )
+    elif tiles is not None:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *launch.describe((q, qr, c, kr, o), tiles),
+            scale,
+            H,
+            T,
+            R,
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            INDEX=launch.index_type(q, qr, c, kr, o),
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            q,
+            qr,
+            c,
+            kr,
+            o,
+            scale,
+            H,
+            T,
+            R,
+            P,
+            q.stride(0),
+            q.stride(1),
+            q.stride(2),
+            qr.stride(0),
+            qr.stride(1),
+            qr.stride(2),
+            c.stride(0),
+            c.stride(1),
+            c.stride(2),
+            kr.stride(0),
+            kr.stride(1),
+            kr.stride(2),
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            INDEX=launch.index_type(q, qr, c, kr, o),
+        )
 
 
 def mla_decode(

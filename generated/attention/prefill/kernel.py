@@ -9,7 +9,7 @@ import torch
 import triton
 import triton.language as tl
 
-from opspec.runtime import launch, library
+from opspec.runtime import copying, launch, library
 from opspec.runtime.device import grouped, maximum, reduce_max
 
 
@@ -48,6 +48,7 @@ def _attention_flash(
     """Streamed: b in parallel, h in parallel, l in parallel by blocks, d whole, t streamed.
 
     o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
     p: online beside p by g = exp(m_old - m_new).
     o: online beside p by g = exp(m_old - m_new).
     """
@@ -62,42 +63,54 @@ def _attention_flash(
     m = tl.full((BLOCK_L,), float("-inf"), tl.float32)
     p_sum = tl.zeros((BLOCK_L,), tl.float32)
     o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
-    for t_start in range(0, T, BLOCK_T):
-        t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
-        k_at = (
-            k_ptr
-            + b * k_stride_B
-            + h // (Hq // Hkv) * k_stride_Hkv
-            + t[None, :] * k_stride_T
-            + d[:, None] * k_stride_D
-        )
-        mask_2 = (d[:, None] < D) & (t[None, :] < T)
-        k = tl.load(k_at, mask=mask_2, other=0.0)
-        s_sum = tl.dot(q, k, input_precision="ieee")
-        # s: bf16[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D)
-        s = s_sum / tl.sqrt(tl.cast(D, tl.float32))
-        m_chunk = reduce_max(tl.where(t[None, :] < T, s, float("-inf")), axis=1)
-        m_new = maximum(m, m_chunk)
-        # before the first finite value the state has no mass: keep exp(-inf - -inf) out
-        m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
-        e = tl.exp(s - m_safe[:, None])
-        scale = tl.exp(m - m_safe)
-        p_sum = p_sum * scale
-        p_sum_chunk = tl.sum(tl.where(t[None, :] < T, e, 0.0), axis=1)
-        p_sum = p_sum + p_sum_chunk
-        v_at = (
-            v_ptr
-            + b * v_stride_B
-            + h // (Hq // Hkv) * v_stride_Hkv
-            + t[:, None] * v_stride_T
-            + d[None, :] * v_stride_D
-        )
-        mask_3 = (t[:, None] < T) & (d[None, :] < D)
-        v = tl.load(v_at, mask=mask_3, other=0.0)
-        # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
-        o_sum = o_sum * scale[:, None]
-        o_sum = tl.dot(tl.where(t[None, :] < T, e, 0.0).to(tl.bfloat16), v, o_sum, input_precision="ieee")
-        m = m_new
+    # tiles inside, then the masked one
+    t_inner = T // BLOCK_T * BLOCK_T
+    for t_part in tl.static_range(2):
+        for t_start in range(t_inner if t_part == 1 else 0, T if t_part == 1 else t_inner, BLOCK_T):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            k_at = (
+                k_ptr
+                + b * k_stride_B
+                + h // (Hq // Hkv) * k_stride_Hkv
+                + t[None, :] * k_stride_T
+                + d[:, None] * k_stride_D
+            )
+            mask_2 = (d[:, None] < D) & (t[None, :] < T)
+            k = tl.load(k_at, mask=mask_2, other=0.0)
+            s_sum = tl.dot(q, k, input_precision="ieee")
+            # s: bf16[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D)
+            m_chunk = reduce_max(
+                tl.where(t[None, :] < T, s_sum, float("-inf")) if t_part == 1 else s_sum, axis=1
+            )
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v_at = (
+                v_ptr
+                + b * v_stride_B
+                + h // (Hq // Hkv) * v_stride_Hkv
+                + t[:, None] * v_stride_T
+                + d[None, :] * v_stride_D
+            )
+            mask_3 = (t[:, None] < T) & (d[None, :] < D)
+            v = tl.load(v_at, mask=mask_3, other=0.0)
+            # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = tl.dot(
+                (tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
     # a row without a finite value is what IEEE arithmetic makes of it
     p_sum = tl.where((m == float("-inf")) & (T > 0), float("nan"), p_sum)
     # a row without a finite value is what IEEE arithmetic makes of it
@@ -107,6 +120,435 @@ def _attention_flash(
     tl.store(o_at, o, mask=mask)
 
 
+@triton.jit
+def _attention_flash_described(
+    q_desc,
+    k_desc,
+    v_desc,
+    o_ptr,
+    Hq,
+    Hkv,
+    L,
+    T,
+    D,
+    o_stride_B,
+    o_stride_Hq,
+    o_stride_L,
+    o_stride_D,
+    BLOCK_L: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, l in parallel by blocks, d whole, t streamed; tiles move through descriptors.
+
+    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    l_first = (pid % tl.cdiv(L, BLOCK_L)) * BLOCK_L
+    l = l_first + tl.arange(0, BLOCK_L)
+    h = pid // tl.cdiv(L, BLOCK_L) % Hq
+    b = pid // tl.cdiv(L, BLOCK_L) // Hq
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    q = q_desc.load([b, h, l_first, 0]).reshape(BLOCK_L, BLOCK_D)
+    m = tl.full((BLOCK_L,), float("-inf"), tl.float32)
+    p_sum = tl.zeros((BLOCK_L,), tl.float32)
+    o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    # tiles inside, then the masked one
+    t_inner = T // BLOCK_T * BLOCK_T
+    for t_part in tl.static_range(2):
+        for t_start in range(t_inner if t_part == 1 else 0, T if t_part == 1 else t_inner, BLOCK_T):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            k = k_desc.load([b, h // (Hq // Hkv), t_start, 0]).reshape(BLOCK_T, BLOCK_D).T
+            s_sum = tl.dot(q, k, input_precision="ieee")
+            # s: bf16[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D)
+            m_chunk = reduce_max(
+                tl.where(t[None, :] < T, s_sum, float("-inf")) if t_part == 1 else s_sum, axis=1
+            )
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v = v_desc.load([b, h // (Hq // Hkv), t_start, 0]).reshape(BLOCK_T, BLOCK_D)
+            # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = tl.dot(
+                (tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    # a row without a finite value is what IEEE arithmetic makes of it
+    p_sum = tl.where((m == float("-inf")) & (T > 0), float("nan"), p_sum)
+    # a row without a finite value is what IEEE arithmetic makes of it
+    o_sum = tl.where((m[:, None] == float("-inf")) & (T > 0), float("nan"), o_sum)
+    o = tl.where(T > 0, o_sum / p_sum[:, None], 0.0)
+    o_at = o_ptr + b * o_stride_B + h * o_stride_Hq + l[:, None] * o_stride_L + d[None, :] * o_stride_D
+    mask = (l[:, None] < L) & (d[None, :] < D)
+    tl.store(o_at, o, mask=mask)
+
+
+@triton.jit
+def _attention_flash_part(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    m_part_ptr,
+    p_sum_part_ptr,
+    o_sum_part_ptr,
+    B,
+    Hq,
+    Hkv,
+    L,
+    T,
+    D,
+    span,
+    q_stride_B,
+    q_stride_Hq,
+    q_stride_L,
+    q_stride_D,
+    k_stride_B,
+    k_stride_Hkv,
+    k_stride_T,
+    k_stride_D,
+    v_stride_B,
+    v_stride_Hkv,
+    v_stride_T,
+    v_stride_D,
+    m_part_stride_splits,
+    m_part_stride_B,
+    m_part_stride_Hq,
+    m_part_stride_L,
+    p_sum_part_stride_splits,
+    p_sum_part_stride_B,
+    p_sum_part_stride_Hq,
+    p_sum_part_stride_L,
+    o_sum_part_stride_splits,
+    o_sum_part_stride_B,
+    o_sum_part_stride_Hq,
+    o_sum_part_stride_L,
+    o_sum_part_stride_D,
+    BLOCK_L: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, l in parallel by blocks, d whole, t streamed, t in splits parts.
+
+    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    l = (pid % tl.cdiv(L, BLOCK_L)) * BLOCK_L + tl.arange(0, BLOCK_L)
+    h = pid // tl.cdiv(L, BLOCK_L) % Hq
+    b = pid // tl.cdiv(L, BLOCK_L) // Hq % B
+    part = pid // tl.cdiv(L, BLOCK_L) // Hq // B
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    q_at = q_ptr + b * q_stride_B + h * q_stride_Hq + l[:, None] * q_stride_L + d[None, :] * q_stride_D
+    mask = (l[:, None] < L) & (d[None, :] < D)
+    q = tl.load(q_at, mask=mask, other=0.0)
+    m = tl.full((BLOCK_L,), float("-inf"), tl.float32)
+    p_sum = tl.zeros((BLOCK_L,), tl.float32)
+    o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    # tiles inside, then the masked ones at the edge
+    t_inner = (
+        part * span + tl.maximum(tl.minimum(T, part * span + span) - (part * span), 0) // BLOCK_T * BLOCK_T
+    )
+    for t_part in tl.static_range(2):
+        for t_start in range(
+            t_inner if t_part == 1 else part * span,
+            tl.minimum(T, part * span + span) if t_part == 1 else t_inner,
+            BLOCK_T,
+        ):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            k_at = (
+                k_ptr
+                + b * k_stride_B
+                + h // (Hq // Hkv) * k_stride_Hkv
+                + t[None, :] * k_stride_T
+                + d[:, None] * k_stride_D
+            )
+            mask_2 = (d[:, None] < D) & (t[None, :] < T)
+            k = tl.load(k_at, mask=mask_2, other=0.0)
+            s_sum = tl.dot(q, k, input_precision="ieee")
+            # s: bf16[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D)
+            m_chunk = reduce_max(
+                tl.where(t[None, :] < T, s_sum, float("-inf")) if t_part == 1 else s_sum, axis=1
+            )
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v_at = (
+                v_ptr
+                + b * v_stride_B
+                + h // (Hq // Hkv) * v_stride_Hkv
+                + t[:, None] * v_stride_T
+                + d[None, :] * v_stride_D
+            )
+            mask_3 = (t[:, None] < T) & (d[None, :] < D)
+            v = tl.load(v_at, mask=mask_3, other=0.0)
+            # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = tl.dot(
+                (tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    m_part_at = (
+        m_part_ptr
+        + part * m_part_stride_splits
+        + b * m_part_stride_B
+        + h * m_part_stride_Hq
+        + l * m_part_stride_L
+    )
+    tl.store(m_part_at, m, mask=l < L)
+    p_sum_part_at = (
+        p_sum_part_ptr
+        + part * p_sum_part_stride_splits
+        + b * p_sum_part_stride_B
+        + h * p_sum_part_stride_Hq
+        + l * p_sum_part_stride_L
+    )
+    tl.store(p_sum_part_at, p_sum, mask=l < L)
+    o_sum_part_at = (
+        o_sum_part_ptr
+        + part * o_sum_part_stride_splits
+        + b * o_sum_part_stride_B
+        + h * o_sum_part_stride_Hq
+        + l[:, None] * o_sum_part_stride_L
+        + d[None, :] * o_sum_part_stride_D
+    )
+    tl.store(o_sum_part_at, o_sum, mask=mask)
+
+
+@triton.jit
+def _attention_flash_part_described(
+    q_desc,
+    k_desc,
+    v_desc,
+    m_part_ptr,
+    p_sum_part_ptr,
+    o_sum_part_ptr,
+    B,
+    Hq,
+    Hkv,
+    L,
+    T,
+    D,
+    span,
+    m_part_stride_splits,
+    m_part_stride_B,
+    m_part_stride_Hq,
+    m_part_stride_L,
+    p_sum_part_stride_splits,
+    p_sum_part_stride_B,
+    p_sum_part_stride_Hq,
+    p_sum_part_stride_L,
+    o_sum_part_stride_splits,
+    o_sum_part_stride_B,
+    o_sum_part_stride_Hq,
+    o_sum_part_stride_L,
+    o_sum_part_stride_D,
+    BLOCK_L: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, l in parallel by blocks, d whole, t streamed, t in splits parts; tiles move through descriptors.
+
+    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    l_first = (pid % tl.cdiv(L, BLOCK_L)) * BLOCK_L
+    l = l_first + tl.arange(0, BLOCK_L)
+    h = pid // tl.cdiv(L, BLOCK_L) % Hq
+    b = pid // tl.cdiv(L, BLOCK_L) // Hq % B
+    part = pid // tl.cdiv(L, BLOCK_L) // Hq // B
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    q = q_desc.load([b, h, l_first, 0]).reshape(BLOCK_L, BLOCK_D)
+    m = tl.full((BLOCK_L,), float("-inf"), tl.float32)
+    p_sum = tl.zeros((BLOCK_L,), tl.float32)
+    o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    # tiles inside, then the masked ones at the edge
+    t_inner = (
+        part * span + tl.maximum(tl.minimum(T, part * span + span) - (part * span), 0) // BLOCK_T * BLOCK_T
+    )
+    for t_part in tl.static_range(2):
+        for t_start in range(
+            t_inner if t_part == 1 else part * span,
+            tl.minimum(T, part * span + span) if t_part == 1 else t_inner,
+            BLOCK_T,
+        ):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            k = k_desc.load([b, h // (Hq // Hkv), t_start, 0]).reshape(BLOCK_T, BLOCK_D).T
+            s_sum = tl.dot(q, k, input_precision="ieee")
+            # s: bf16[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D)
+            m_chunk = reduce_max(
+                tl.where(t[None, :] < T, s_sum, float("-inf")) if t_part == 1 else s_sum, axis=1
+            )
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v = v_desc.load([b, h // (Hq // Hkv), t_start, 0]).reshape(BLOCK_T, BLOCK_D)
+            # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = tl.dot(
+                (tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    m_part_at = (
+        m_part_ptr
+        + part * m_part_stride_splits
+        + b * m_part_stride_B
+        + h * m_part_stride_Hq
+        + l * m_part_stride_L
+    )
+    tl.store(m_part_at, m, mask=l < L)
+    p_sum_part_at = (
+        p_sum_part_ptr
+        + part * p_sum_part_stride_splits
+        + b * p_sum_part_stride_B
+        + h * p_sum_part_stride_Hq
+        + l * p_sum_part_stride_L
+    )
+    tl.store(p_sum_part_at, p_sum, mask=l < L)
+    o_sum_part_at = (
+        o_sum_part_ptr
+        + part * o_sum_part_stride_splits
+        + b * o_sum_part_stride_B
+        + h * o_sum_part_stride_Hq
+        + l[:, None] * o_sum_part_stride_L
+        + d[None, :] * o_sum_part_stride_D
+    )
+    mask = (l[:, None] < L) & (d[None, :] < D)
+    tl.store(o_sum_part_at, o_sum, mask=mask)
+
+
+@triton.jit(do_not_specialize=["splits"])
+def _attention_flash_merge(
+    o_ptr,
+    m_part_ptr,
+    p_sum_part_ptr,
+    o_sum_part_ptr,
+    Hq,
+    L,
+    T,
+    D,
+    splits,
+    o_stride_B,
+    o_stride_Hq,
+    o_stride_L,
+    o_stride_D,
+    m_part_stride_splits,
+    m_part_stride_B,
+    m_part_stride_Hq,
+    m_part_stride_L,
+    p_sum_part_stride_splits,
+    p_sum_part_stride_B,
+    p_sum_part_stride_Hq,
+    p_sum_part_stride_L,
+    o_sum_part_stride_splits,
+    o_sum_part_stride_B,
+    o_sum_part_stride_Hq,
+    o_sum_part_stride_L,
+    o_sum_part_stride_D,
+    BLOCK_splits: tl.constexpr,
+    BLOCK_L: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, l in parallel by blocks, d whole, parts of t joined.
+
+    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    l = (pid % tl.cdiv(L, BLOCK_L)) * BLOCK_L + tl.arange(0, BLOCK_L)
+    h = pid // tl.cdiv(L, BLOCK_L) % Hq
+    b = pid // tl.cdiv(L, BLOCK_L) // Hq
+    part = tl.arange(0, BLOCK_splits).to(INDEX)
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    m_parts_at = (
+        m_part_ptr
+        + part[:, None] * m_part_stride_splits
+        + b * m_part_stride_B
+        + h * m_part_stride_Hq
+        + l[None, :] * m_part_stride_L
+    )
+    mask = (part[:, None] < splits) & (l[None, :] < L)
+    m_parts = tl.load(m_parts_at, mask=mask, other=float("-inf"))
+    m = reduce_max(m_parts, axis=0)
+    m_safe_2 = tl.where(m == float("-inf"), 0.0, m)
+    p_sum_parts_at = (
+        p_sum_part_ptr
+        + part[:, None] * p_sum_part_stride_splits
+        + b * p_sum_part_stride_B
+        + h * p_sum_part_stride_Hq
+        + l[None, :] * p_sum_part_stride_L
+    )
+    p_sum_parts = tl.load(p_sum_parts_at, mask=mask, other=0.0)
+    scale_2 = tl.exp(m_parts - m_safe_2[None, :])
+    p_sum = tl.sum(p_sum_parts * scale_2, axis=0)
+    o_sum_parts_at = (
+        o_sum_part_ptr
+        + part[:, None, None] * o_sum_part_stride_splits
+        + b * o_sum_part_stride_B
+        + h * o_sum_part_stride_Hq
+        + l[None, :, None] * o_sum_part_stride_L
+        + d[None, None, :] * o_sum_part_stride_D
+    )
+    mask_2 = (part[:, None, None] < splits) & (l[None, :, None] < L) & (d[None, None, :] < D)
+    o_sum_parts = tl.load(o_sum_parts_at, mask=mask_2, other=0.0)
+    o_sum = tl.sum(o_sum_parts * scale_2[:, :, None], axis=0)
+    # a row without a finite value is what IEEE arithmetic makes of it
+    p_sum = tl.where((m == float("-inf")) & (T > 0), float("nan"), p_sum)
+    # a row without a finite value is what IEEE arithmetic makes of it
+    o_sum = tl.where((m[:, None] == float("-inf")) & (T > 0), float("nan"), o_sum)
+    o = tl.where(T > 0, o_sum / p_sum[:, None], 0.0)
+    o_at = o_ptr + b * o_stride_B + h * o_stride_Hq + l[:, None] * o_stride_L + d[None, :] * o_stride_D
+    mask_3 = (l[:, None] < L) & (d[None, :] < D)
+    tl.store(o_at, o, mask=mask_3)
+
+
 def _configure_attention_flash(
     B: int,
     Hq: int,
@@ -114,23 +556,55 @@ def _configure_attention_flash(
     T: int,
     D: int,
     width: int,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `flash` for one shape."""
     BLOCK_D = launch.power_of_2(D, 16)
-    BLOCK_L = launch.power_of_2(L, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_D))))
-    BLOCK_T = launch.power_of_2(T, 16, 64 if width < 4 else 32)
+    # rows, chunk, warps, stages: the first that registers and shared memory hold
+    BLOCK_L, chunk, num_warps, num_stages = launch.pick_chain(
+        L, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D, width, 232448, B * Hq
+    )
+    BLOCK_T = launch.power_of_2(T, 16, chunk)
     options = {
         "BLOCK_L": BLOCK_L,
         "BLOCK_D": BLOCK_D,
         "BLOCK_T": BLOCK_T,
-        "num_warps": 8 if width < 4 else 4,
-        "num_stages": 2,
+        "num_warps": num_warps,
+        "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_attention_flash")
-    return _attention_flash, B * Hq * triton.cdiv(L, options["BLOCK_L"]), options
+    if described and options["BLOCK_D"] <= 256:
+        return (
+            _attention_flash_described,
+            B * Hq * triton.cdiv(L, options["BLOCK_L"]),
+            options,
+            (
+                (1, 1, options["BLOCK_L"], options["BLOCK_D"]),
+                (1, 1, options["BLOCK_T"], options["BLOCK_D"]),
+                (1, 1, options["BLOCK_T"], options["BLOCK_D"]),
+                None,
+            ),
+        )
+    return _attention_flash, B * Hq * triton.cdiv(L, options["BLOCK_L"]), options, None
+
+
+def _configure_attention_flash_merge(B: int, Hq: int, L: int, D: int, splits: int):
+    """Kernel, grid and launch options of `_attention_flash_merge` for one shape."""
+    BLOCK_splits = launch.power_of_2(splits)
+    BLOCK_L = launch.power_of_2(L, 1, 1)
+    BLOCK_D = launch.power_of_2(D)
+    options = {
+        "BLOCK_splits": BLOCK_splits,
+        "BLOCK_L": BLOCK_L,
+        "BLOCK_D": BLOCK_D,
+        "num_warps": launch.warps(BLOCK_splits * BLOCK_L * BLOCK_D, 32),
+        "num_stages": 1,
+        "enable_fp_fusion": True,
+    }
+    return _attention_flash_merge, B * Hq * triton.cdiv(L, BLOCK_L), options
 
 
 def _attention__check(q, k, v):
@@ -150,38 +624,171 @@ def _attention__launch(call, dims, q, k, v, o):
     """Start the kernels of `attention` on checked arguments; `call` remembers them for calls of this kind."""
     B, Hq, Hkv, L, T, D = dims
     width = max(t.element_size() for t in (q, k, v))
-    kernel, grid, options = _configure_attention_flash(B, Hq, L, T, D, width, tuned=call.tuned("flash"))
-    call.start(
-        kernel,
-        grid,
-        options,
-        q,
-        k,
-        v,
-        o,
-        Hq,
-        Hkv,
-        L,
-        T,
-        D,
-        q.stride(0),
-        q.stride(1),
-        q.stride(2),
-        q.stride(3),
-        k.stride(0),
-        k.stride(1),
-        k.stride(2),
-        k.stride(3),
-        v.stride(0),
-        v.stride(1),
-        v.stride(2),
-        v.stride(3),
-        o.stride(0),
-        o.stride(1),
-        o.stride(2),
-        o.stride(3),
-        INDEX=launch.index_type(q, k, v, o),
+    described = launch.describable(q, k, v)
+    kernel, grid, options, tiles = _configure_attention_flash(
+        B, Hq, L, T, D, width, described, tuned=call.tuned("flash")
     )
+    splits, span = launch.split(T, options["BLOCK_T"], grid)
+    if splits > 1:
+        m_part = call.workspace((splits, B, Hq, L), launch.DTYPES["f32"])
+        p_sum_part = call.workspace((splits, B, Hq, L), launch.DTYPES["f32"])
+        o_sum_part = call.workspace((splits, B, Hq, L, D), launch.DTYPES["f32"])
+        if tiles is not None:
+            tiles = (tiles[0], tiles[1], tiles[2], None, None, None)
+            call.start(
+                _attention_flash_part_described,
+                grid * splits,
+                options,
+                *launch.describe((q, k, v, m_part, p_sum_part, o_sum_part), tiles),
+                B,
+                Hq,
+                Hkv,
+                L,
+                T,
+                D,
+                span,
+                m_part.stride(0),
+                m_part.stride(1),
+                m_part.stride(2),
+                m_part.stride(3),
+                p_sum_part.stride(0),
+                p_sum_part.stride(1),
+                p_sum_part.stride(2),
+                p_sum_part.stride(3),
+                o_sum_part.stride(0),
+                o_sum_part.stride(1),
+                o_sum_part.stride(2),
+                o_sum_part.stride(3),
+                o_sum_part.stride(4),
+                INDEX=launch.index_type(q, k, v, m_part, p_sum_part, o_sum_part),
+            )
+        else:
+            call.start(
+                _attention_flash_part,
+                grid * splits,
+                options,
+                q,
+                k,
+                v,
+                m_part,
+                p_sum_part,
+                o_sum_part,
+                B,
+                Hq,
+                Hkv,
+                L,
+                T,
+                D,
+                span,
+                q.stride(0),
+                q.stride(1),
+                q.stride(2),
+                q.stride(3),
+                k.stride(0),
+                k.stride(1),
+                k.stride(2),
+                k.stride(3),
+                v.stride(0),
+                v.stride(1),
+                v.stride(2),
+                v.stride(3),
+                m_part.stride(0),
+                m_part.stride(1),
+                m_part.stride(2),
+                m_part.stride(3),
+                p_sum_part.stride(0),
+                p_sum_part.stride(1),
+                p_sum_part.stride(2),
+                p_sum_part.stride(3),
+                o_sum_part.stride(0),
+                o_sum_part.stride(1),
+                o_sum_part.stride(2),
+                o_sum_part.stride(3),
+                o_sum_part.stride(4),
+                INDEX=launch.index_type(q, k, v, m_part, p_sum_part, o_sum_part),
+            )
+        kernel, grid, options = _configure_attention_flash_merge(B, Hq, L, D, splits)
+        call.start(
+            kernel,
+            grid,
+            options,
+            o,
+            m_part,
+            p_sum_part,
+            o_sum_part,
+            Hq,
+            L,
+            T,
+            D,
+            splits,
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            o.stride(3),
+            m_part.stride(0),
+            m_part.stride(1),
+            m_part.stride(2),
+            m_part.stride(3),
+            p_sum_part.stride(0),
+            p_sum_part.stride(1),
+            p_sum_part.stride(2),
+            p_sum_part.stride(3),
+            o_sum_part.stride(0),
+            o_sum_part.stride(1),
+            o_sum_part.stride(2),
+            o_sum_part.stride(3),
+            o_sum_part.stride(4),
+            INDEX=launch.index_type(o, m_part, p_sum_part, o_sum_part),
+        )
+    elif tiles is not None:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *launch.describe((q, k, v, o), tiles),
+            Hq,
+            Hkv,
+            L,
+            T,
+            D,
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            o.stride(3),
+            INDEX=launch.index_type(q, k, v, o),
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            q,
+            k,
+            v,
+            o,
+            Hq,
+            Hkv,
+            L,
+            T,
+            D,
+            q.stride(0),
+            q.stride(1),
+            q.stride(2),
+            q.stride(3),
+            k.stride(0),
+            k.stride(1),
+            k.stride(2),
+            k.stride(3),
+            v.stride(0),
+            v.stride(1),
+            v.stride(2),
+            v.stride(3),
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            o.stride(3),
+            INDEX=launch.index_type(q, k, v, o),
+        )
 
 
 def attention(
@@ -244,7 +851,10 @@ def _attention__unfused_scores_resident(
     GROUP: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Resident: b in parallel, h in parallel, l in parallel by blocks, t in parallel by blocks, d whole."""
+    """Resident: b in parallel, h in parallel, l in parallel by blocks, t in parallel by blocks, d whole.
+
+    s: multiplies by the reciprocal of what a launch has once.
+    """
     pid = tl.program_id(0).to(INDEX)
     tiles = tl.cdiv(L, BLOCK_L) * tl.cdiv(T, BLOCK_T)
     h = pid // tiles % Hq
@@ -268,10 +878,55 @@ def _attention__unfused_scores_resident(
     k = tl.load(k_at, mask=mask_2, other=0.0)
     s_sum = tl.dot(q, k, input_precision="ieee")
     # s: bf16[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D)
-    s = s_sum / tl.sqrt(tl.cast(D, tl.float32))
+    s = s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
     s_at = s_ptr + b * s_stride_B + h * s_stride_Hq + l[:, None] * s_stride_L + t[None, :] * s_stride_T
     mask_3 = (l[:, None] < L) & (t[None, :] < T)
     tl.store(s_at, s, mask=mask_3)
+
+
+@triton.jit
+def _attention__unfused_scores_resident_described(
+    q_desc,
+    k_desc,
+    s_ptr,
+    B,
+    Hq,
+    Hkv,
+    L,
+    T,
+    D,
+    s_stride_B,
+    s_stride_Hq,
+    s_stride_L,
+    s_stride_T,
+    BLOCK_L: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Resident: b in parallel, h in parallel, l in parallel by blocks, t in parallel by blocks, d whole; tiles move through descriptors.
+
+    s: multiplies by the reciprocal of what a launch has once.
+    """
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(L, BLOCK_L) * tl.cdiv(T, BLOCK_T)
+    h = pid // tiles % Hq
+    b = pid // tiles // Hq
+    pid = pid % tiles
+    pid_l, pid_t = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(T, BLOCK_T), GROUP)
+    l_first = pid_l * BLOCK_L
+    l = l_first + tl.arange(0, BLOCK_L)
+    t_first = pid_t * BLOCK_T
+    t = t_first + tl.arange(0, BLOCK_T)
+    q = q_desc.load([b, h, l_first, 0]).reshape(BLOCK_L, BLOCK_D)
+    k = k_desc.load([b, h // (Hq // Hkv), t_first, 0]).reshape(BLOCK_T, BLOCK_D).T
+    s_sum = tl.dot(q, k, input_precision="ieee")
+    # s: bf16[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D)
+    s = s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
+    s_at = s_ptr + b * s_stride_B + h * s_stride_Hq + l[:, None] * s_stride_L + t[None, :] * s_stride_T
+    mask = (l[:, None] < L) & (t[None, :] < T)
+    tl.store(s_at, s, mask=mask)
 
 
 @triton.jit
@@ -302,7 +957,10 @@ def _attention__unfused_scores_streamed(
     GROUP: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Streamed: b in parallel, h in parallel, l in parallel by blocks, t in parallel by blocks, d streamed."""
+    """Streamed: b in parallel, h in parallel, l in parallel by blocks, t in parallel by blocks, d streamed.
+
+    s: multiplies by the reciprocal of what a launch has once.
+    """
     pid = tl.program_id(0).to(INDEX)
     tiles = tl.cdiv(L, BLOCK_L) * tl.cdiv(T, BLOCK_T)
     h = pid // tiles % Hq
@@ -328,10 +986,236 @@ def _attention__unfused_scores_streamed(
         k = tl.load(k_at, mask=mask_2, other=0.0)
         s_sum = tl.dot(q, k, s_sum, input_precision="ieee")
     # s: bf16[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D)
-    s = s_sum / tl.sqrt(tl.cast(D, tl.float32))
+    s = s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
     s_at = s_ptr + b * s_stride_B + h * s_stride_Hq + l[:, None] * s_stride_L + t[None, :] * s_stride_T
     mask_3 = (l[:, None] < L) & (t[None, :] < T)
     tl.store(s_at, s, mask=mask_3)
+
+
+@triton.jit
+def _attention__unfused_scores_streamed_described(
+    q_desc,
+    k_desc,
+    s_ptr,
+    B,
+    Hq,
+    Hkv,
+    L,
+    T,
+    D,
+    s_stride_B,
+    s_stride_Hq,
+    s_stride_L,
+    s_stride_T,
+    BLOCK_L: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    GROUP: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, l in parallel by blocks, t in parallel by blocks, d streamed; tiles move through descriptors.
+
+    s: multiplies by the reciprocal of what a launch has once.
+    """
+    for pid in tl.range(
+        tl.program_id(0), B * Hq * tl.cdiv(L, BLOCK_L) * tl.cdiv(T, BLOCK_T), tl.num_programs(0), flatten=True
+    ):
+        tiles = tl.cdiv(L, BLOCK_L) * tl.cdiv(T, BLOCK_T)
+        h = pid // tiles % Hq
+        b = pid // tiles // Hq
+        pid = pid % tiles
+        pid_l, pid_t = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(T, BLOCK_T), GROUP)
+        l_first = pid_l * BLOCK_L
+        l = l_first + tl.arange(0, BLOCK_L)
+        t_first = pid_t * BLOCK_T
+        t = t_first + tl.arange(0, BLOCK_T)
+        s_sum = tl.zeros((BLOCK_L, BLOCK_T), tl.float32)
+        for d_start in range(0, D, BLOCK_D):
+            q = q_desc.load([b, h, l_first, d_start]).reshape(BLOCK_L, BLOCK_D)
+            k = k_desc.load([b, h // (Hq // Hkv), t_first, d_start]).reshape(BLOCK_T, BLOCK_D).T
+            s_sum = tl.dot(q, k, s_sum, input_precision="ieee")
+        # s: bf16[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D)
+        s = s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
+        s_at = s_ptr + b * s_stride_B + h * s_stride_Hq + l[:, None] * s_stride_L + t[None, :] * s_stride_T
+        mask = (l[:, None] < L) & (t[None, :] < T)
+        tl.store(s_at, s, mask=mask)
+
+
+@triton.jit
+def _attention__unfused_scores_streamed_part(
+    q_ptr,
+    k_ptr,
+    s_sum_part_ptr,
+    B,
+    Hq,
+    Hkv,
+    L,
+    T,
+    D,
+    span,
+    q_stride_B,
+    q_stride_Hq,
+    q_stride_L,
+    q_stride_D,
+    k_stride_B,
+    k_stride_Hkv,
+    k_stride_T,
+    k_stride_D,
+    s_sum_part_stride_splits,
+    s_sum_part_stride_B,
+    s_sum_part_stride_Hq,
+    s_sum_part_stride_L,
+    s_sum_part_stride_T,
+    BLOCK_L: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, l in parallel by blocks, t in parallel by blocks, d streamed, d in splits parts.
+
+    s: multiplies by the reciprocal of what a launch has once.
+    """
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(L, BLOCK_L) * tl.cdiv(T, BLOCK_T)
+    h = pid // tiles % Hq
+    b = pid // tiles // Hq % B
+    part = pid // tiles // Hq // B
+    pid = pid % tiles
+    pid_l, pid_t = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(T, BLOCK_T), GROUP)
+    l = pid_l * BLOCK_L + tl.arange(0, BLOCK_L)
+    t = pid_t * BLOCK_T + tl.arange(0, BLOCK_T)
+    s_sum = tl.zeros((BLOCK_L, BLOCK_T), tl.float32)
+    for d_start in range(part * span, tl.minimum(D, part * span + span), BLOCK_D):
+        d = (d_start + tl.arange(0, BLOCK_D)).to(INDEX)
+        q_at = q_ptr + b * q_stride_B + h * q_stride_Hq + l[:, None] * q_stride_L + d[None, :] * q_stride_D
+        mask = (l[:, None] < L) & (d[None, :] < D)
+        q = tl.load(q_at, mask=mask, other=0.0)
+        k_at = (
+            k_ptr
+            + b * k_stride_B
+            + h // (Hq // Hkv) * k_stride_Hkv
+            + t[None, :] * k_stride_T
+            + d[:, None] * k_stride_D
+        )
+        mask_2 = (d[:, None] < D) & (t[None, :] < T)
+        k = tl.load(k_at, mask=mask_2, other=0.0)
+        s_sum = tl.dot(q, k, s_sum, input_precision="ieee")
+    s_sum_part_at = (
+        s_sum_part_ptr
+        + part * s_sum_part_stride_splits
+        + b * s_sum_part_stride_B
+        + h * s_sum_part_stride_Hq
+        + l[:, None] * s_sum_part_stride_L
+        + t[None, :] * s_sum_part_stride_T
+    )
+    mask_3 = (l[:, None] < L) & (t[None, :] < T)
+    tl.store(s_sum_part_at, s_sum, mask=mask_3)
+
+
+@triton.jit
+def _attention__unfused_scores_streamed_part_described(
+    q_desc,
+    k_desc,
+    s_sum_part_ptr,
+    B,
+    Hq,
+    Hkv,
+    L,
+    T,
+    D,
+    span,
+    s_sum_part_stride_splits,
+    s_sum_part_stride_B,
+    s_sum_part_stride_Hq,
+    s_sum_part_stride_L,
+    s_sum_part_stride_T,
+    BLOCK_L: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, l in parallel by blocks, t in parallel by blocks, d streamed, d in splits parts; tiles move through descriptors.
+
+    s: multiplies by the reciprocal of what a launch has once.
+    """
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(L, BLOCK_L) * tl.cdiv(T, BLOCK_T)
+    h = pid // tiles % Hq
+    b = pid // tiles // Hq % B
+    part = pid // tiles // Hq // B
+    pid = pid % tiles
+    pid_l, pid_t = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(T, BLOCK_T), GROUP)
+    l_first = pid_l * BLOCK_L
+    l = l_first + tl.arange(0, BLOCK_L)
+    t_first = pid_t * BLOCK_T
+    t = t_first + tl.arange(0, BLOCK_T)
+    s_sum = tl.zeros((BLOCK_L, BLOCK_T), tl.float32)
+    for d_start in range(part * span, tl.minimum(D, part * span + span), BLOCK_D):
+        q = q_desc.load([b, h, l_first, d_start]).reshape(BLOCK_L, BLOCK_D)
+        k = k_desc.load([b, h // (Hq // Hkv), t_first, d_start]).reshape(BLOCK_T, BLOCK_D).T
+        s_sum = tl.dot(q, k, s_sum, input_precision="ieee")
+    s_sum_part_at = (
+        s_sum_part_ptr
+        + part * s_sum_part_stride_splits
+        + b * s_sum_part_stride_B
+        + h * s_sum_part_stride_Hq
+        + l[:, None] * s_sum_part_stride_L
+        + t[None, :] * s_sum_part_stride_T
+    )
+    mask = (l[:, None] < L) & (t[None, :] < T)
+    tl.store(s_sum_part_at, s_sum, mask=mask)
+
+
+@triton.jit(do_not_specialize=["splits"])
+def _attention__unfused_scores_streamed_merge(
+    s_ptr,
+    s_sum_part_ptr,
+    Hq,
+    L,
+    T,
+    D,
+    splits,
+    s_stride_B,
+    s_stride_Hq,
+    s_stride_L,
+    s_stride_T,
+    s_sum_part_stride_splits,
+    s_sum_part_stride_B,
+    s_sum_part_stride_Hq,
+    s_sum_part_stride_L,
+    s_sum_part_stride_T,
+    BLOCK_splits: tl.constexpr,
+    BLOCK_L: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, l in parallel by blocks, t in parallel by blocks, parts of d joined.
+
+    s: multiplies by the reciprocal of what a launch has once.
+    """
+    pid = tl.program_id(0).to(INDEX)
+    t = (pid % tl.cdiv(T, BLOCK_T)) * BLOCK_T + tl.arange(0, BLOCK_T)
+    l = (pid // tl.cdiv(T, BLOCK_T) % tl.cdiv(L, BLOCK_L)) * BLOCK_L + tl.arange(0, BLOCK_L)
+    h = pid // tl.cdiv(T, BLOCK_T) // tl.cdiv(L, BLOCK_L) % Hq
+    b = pid // tl.cdiv(T, BLOCK_T) // tl.cdiv(L, BLOCK_L) // Hq
+    part = tl.arange(0, BLOCK_splits).to(INDEX)
+    s_sum_parts_at = (
+        s_sum_part_ptr
+        + part[:, None, None] * s_sum_part_stride_splits
+        + b * s_sum_part_stride_B
+        + h * s_sum_part_stride_Hq
+        + l[None, :, None] * s_sum_part_stride_L
+        + t[None, None, :] * s_sum_part_stride_T
+    )
+    mask = (part[:, None, None] < splits) & (l[None, :, None] < L) & (t[None, None, :] < T)
+    s_sum_parts = tl.load(s_sum_parts_at, mask=mask, other=0.0)
+    s_sum = tl.sum(s_sum_parts, axis=0)
+    # s: bf16[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D)
+    s = s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
+    s_at = s_ptr + b * s_stride_B + h * s_stride_Hq + l[:, None] * s_stride_L + t[None, :] * s_stride_T
+    mask_2 = (l[:, None] < L) & (t[None, :] < T)
+    tl.store(s_at, s, mask=mask_2)
 
 
 @triton.jit(do_not_specialize=["Hq", "L"])
@@ -495,6 +1379,218 @@ def _attention__unfused_values(
     tl.store(o_at, o, mask=mask_3)
 
 
+@triton.jit
+def _attention__unfused_values_described(
+    v_desc,
+    o_ptr,
+    p_desc,
+    B,
+    Hq,
+    Hkv,
+    L,
+    T,
+    D,
+    o_stride_B,
+    o_stride_Hq,
+    o_stride_L,
+    o_stride_D,
+    BLOCK_L: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    GROUP: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, l in parallel by blocks, d in parallel by blocks, t streamed; tiles move through descriptors."""
+    for pid in tl.range(
+        tl.program_id(0), B * Hq * tl.cdiv(L, BLOCK_L) * tl.cdiv(D, BLOCK_D), tl.num_programs(0), flatten=True
+    ):
+        tiles = tl.cdiv(L, BLOCK_L) * tl.cdiv(D, BLOCK_D)
+        h = pid // tiles % Hq
+        b = pid // tiles // Hq
+        pid = pid % tiles
+        pid_l, pid_d = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(D, BLOCK_D), GROUP)
+        l_first = pid_l * BLOCK_L
+        l = l_first + tl.arange(0, BLOCK_L)
+        d_first = pid_d * BLOCK_D
+        d = d_first + tl.arange(0, BLOCK_D)
+        o = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+        for t_start in range(0, T, BLOCK_T):
+            p = p_desc.load([b, h, l_first, t_start]).reshape(BLOCK_L, BLOCK_T)
+            v = v_desc.load([b, h // (Hq // Hkv), t_start, d_first]).reshape(BLOCK_T, BLOCK_D)
+            # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
+            o = tl.dot(p, v, o, input_precision="ieee")
+        o_at = o_ptr + b * o_stride_B + h * o_stride_Hq + l[:, None] * o_stride_L + d[None, :] * o_stride_D
+        mask = (l[:, None] < L) & (d[None, :] < D)
+        tl.store(o_at, o, mask=mask)
+
+
+@triton.jit
+def _attention__unfused_values_part(
+    v_ptr,
+    p_ptr,
+    o_part_ptr,
+    B,
+    Hq,
+    Hkv,
+    L,
+    T,
+    D,
+    span,
+    v_stride_B,
+    v_stride_Hkv,
+    v_stride_T,
+    v_stride_D,
+    p_stride_B,
+    p_stride_Hq,
+    p_stride_L,
+    p_stride_T,
+    o_part_stride_splits,
+    o_part_stride_B,
+    o_part_stride_Hq,
+    o_part_stride_L,
+    o_part_stride_D,
+    BLOCK_L: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, l in parallel by blocks, d in parallel by blocks, t streamed, t in splits parts."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(L, BLOCK_L) * tl.cdiv(D, BLOCK_D)
+    h = pid // tiles % Hq
+    b = pid // tiles // Hq % B
+    part = pid // tiles // Hq // B
+    pid = pid % tiles
+    pid_l, pid_d = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(D, BLOCK_D), GROUP)
+    l = pid_l * BLOCK_L + tl.arange(0, BLOCK_L)
+    d = pid_d * BLOCK_D + tl.arange(0, BLOCK_D)
+    o = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    for t_start in range(part * span, tl.minimum(T, part * span + span), BLOCK_T):
+        t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+        p_at = p_ptr + b * p_stride_B + h * p_stride_Hq + l[:, None] * p_stride_L + t[None, :] * p_stride_T
+        mask = (l[:, None] < L) & (t[None, :] < T)
+        p = tl.load(p_at, mask=mask, other=0.0)
+        v_at = (
+            v_ptr
+            + b * v_stride_B
+            + h // (Hq // Hkv) * v_stride_Hkv
+            + t[:, None] * v_stride_T
+            + d[None, :] * v_stride_D
+        )
+        mask_2 = (t[:, None] < T) & (d[None, :] < D)
+        v = tl.load(v_at, mask=mask_2, other=0.0)
+        # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
+        o = tl.dot(p, v, o, input_precision="ieee")
+    o_part_at = (
+        o_part_ptr
+        + part * o_part_stride_splits
+        + b * o_part_stride_B
+        + h * o_part_stride_Hq
+        + l[:, None] * o_part_stride_L
+        + d[None, :] * o_part_stride_D
+    )
+    mask_3 = (l[:, None] < L) & (d[None, :] < D)
+    tl.store(o_part_at, o, mask=mask_3)
+
+
+@triton.jit
+def _attention__unfused_values_part_described(
+    v_desc,
+    p_desc,
+    o_part_ptr,
+    B,
+    Hq,
+    Hkv,
+    L,
+    T,
+    D,
+    span,
+    o_part_stride_splits,
+    o_part_stride_B,
+    o_part_stride_Hq,
+    o_part_stride_L,
+    o_part_stride_D,
+    BLOCK_L: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, l in parallel by blocks, d in parallel by blocks, t streamed, t in splits parts; tiles move through descriptors."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(L, BLOCK_L) * tl.cdiv(D, BLOCK_D)
+    h = pid // tiles % Hq
+    b = pid // tiles // Hq % B
+    part = pid // tiles // Hq // B
+    pid = pid % tiles
+    pid_l, pid_d = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(D, BLOCK_D), GROUP)
+    l_first = pid_l * BLOCK_L
+    l = l_first + tl.arange(0, BLOCK_L)
+    d_first = pid_d * BLOCK_D
+    d = d_first + tl.arange(0, BLOCK_D)
+    o = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    for t_start in range(part * span, tl.minimum(T, part * span + span), BLOCK_T):
+        p = p_desc.load([b, h, l_first, t_start]).reshape(BLOCK_L, BLOCK_T)
+        v = v_desc.load([b, h // (Hq // Hkv), t_start, d_first]).reshape(BLOCK_T, BLOCK_D)
+        # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
+        o = tl.dot(p, v, o, input_precision="ieee")
+    o_part_at = (
+        o_part_ptr
+        + part * o_part_stride_splits
+        + b * o_part_stride_B
+        + h * o_part_stride_Hq
+        + l[:, None] * o_part_stride_L
+        + d[None, :] * o_part_stride_D
+    )
+    mask = (l[:, None] < L) & (d[None, :] < D)
+    tl.store(o_part_at, o, mask=mask)
+
+
+@triton.jit(do_not_specialize=["splits"])
+def _attention__unfused_values_merge(
+    o_ptr,
+    o_part_ptr,
+    Hq,
+    L,
+    D,
+    splits,
+    o_stride_B,
+    o_stride_Hq,
+    o_stride_L,
+    o_stride_D,
+    o_part_stride_splits,
+    o_part_stride_B,
+    o_part_stride_Hq,
+    o_part_stride_L,
+    o_part_stride_D,
+    BLOCK_splits: tl.constexpr,
+    BLOCK_L: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, l in parallel by blocks, d in parallel by blocks, parts of t joined."""
+    pid = tl.program_id(0).to(INDEX)
+    d = (pid % tl.cdiv(D, BLOCK_D)) * BLOCK_D + tl.arange(0, BLOCK_D)
+    l = (pid // tl.cdiv(D, BLOCK_D) % tl.cdiv(L, BLOCK_L)) * BLOCK_L + tl.arange(0, BLOCK_L)
+    h = pid // tl.cdiv(D, BLOCK_D) // tl.cdiv(L, BLOCK_L) % Hq
+    b = pid // tl.cdiv(D, BLOCK_D) // tl.cdiv(L, BLOCK_L) // Hq
+    part = tl.arange(0, BLOCK_splits).to(INDEX)
+    o_parts_at = (
+        o_part_ptr
+        + part[:, None, None] * o_part_stride_splits
+        + b * o_part_stride_B
+        + h * o_part_stride_Hq
+        + l[None, :, None] * o_part_stride_L
+        + d[None, None, :] * o_part_stride_D
+    )
+    mask = (part[:, None, None] < splits) & (l[None, :, None] < L) & (d[None, None, :] < D)
+    o_parts = tl.load(o_parts_at, mask=mask, other=0.0)
+    o = tl.sum(o_parts, axis=0)
+    o_at = o_ptr + b * o_stride_B + h * o_stride_Hq + l[:, None] * o_stride_L + d[None, :] * o_stride_D
+    mask_2 = (l[:, None] < L) & (d[None, :] < D)
+    tl.store(o_at, o, mask=mask_2)
+
+
 def _configure_attention__unfused_scores(
     B: int,
     Hq: int,
@@ -503,6 +1599,7 @@ def _configure_attention__unfused_scores(
     D: int,
     width: int,
     aligned: bool,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
@@ -525,17 +1622,31 @@ def _configure_attention__unfused_scores(
             "enable_fp_fusion": True,
         }
         options = launch.over(options, tuned, "_attention__unfused_scores_resident")
+        if described and options["BLOCK_D"] <= 256:
+            return (
+                _attention__unfused_scores_resident_described,
+                B * Hq * triton.cdiv(L, options["BLOCK_L"]) * triton.cdiv(T, options["BLOCK_T"]),
+                options,
+                (
+                    (1, 1, options["BLOCK_L"], options["BLOCK_D"]),
+                    (1, 1, options["BLOCK_T"], options["BLOCK_D"]),
+                    None,
+                ),
+            )
         return (
             _attention__unfused_scores_resident,
             B * Hq * triton.cdiv(L, options["BLOCK_L"]) * triton.cdiv(T, options["BLOCK_T"]),
             options,
+            None,
         )
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
-        (128, 128, 64, 8, 3),
+        (128, 128, 64, 8, 4),
         (128, 64, 64, 4, 3),
         (64, 128, 64, 4, 4),
+        (64, 64, 128, 4, 3),
         (64, 64, 64, 4, 4),
+        (32, 64, 128, 4, 4),
         (32, 64, 64, 4, 4),
         (16, 128, 64, 4, 4),
         (16, 64, 128, 4, 4),
@@ -550,6 +1661,21 @@ def _configure_attention__unfused_scores(
             (16, 32, 32, 2, 2),
             (16, 16, 32, 2, 2),
         )
+    elif described:
+        tiles = (
+            (128, 256, 64, 8, 3),
+            (128, 128, 64, 8, 4),
+            (128, 64, 64, 4, 3),
+            (64, 128, 64, 4, 4),
+            (64, 64, 128, 4, 3),
+            (64, 64, 64, 4, 4),
+            (32, 64, 128, 4, 4),
+            (32, 64, 64, 4, 4),
+            (16, 128, 64, 4, 4),
+            (16, 64, 128, 4, 4),
+            (16, 32, 128, 2, 4),
+            (16, 16, 64, 2, 4),
+        )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
     BLOCK_L, BLOCK_T, BLOCK_D, num_warps, num_stages = launch.pick_tile(tiles, L, T, B * Hq)
@@ -563,9 +1689,44 @@ def _configure_attention__unfused_scores(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_attention__unfused_scores_streamed")
+    if described and options["BLOCK_D"] <= 256:
+        return (
+            _attention__unfused_scores_streamed_described,
+            launch.resident(
+                B * Hq * triton.cdiv(L, options["BLOCK_L"]) * triton.cdiv(T, options["BLOCK_T"]),
+                options["num_warps"],
+            ),
+            options,
+            (
+                (1, 1, options["BLOCK_L"], options["BLOCK_D"]),
+                (1, 1, options["BLOCK_T"], options["BLOCK_D"]),
+                None,
+            ),
+        )
     return (
         _attention__unfused_scores_streamed,
         B * Hq * triton.cdiv(L, options["BLOCK_L"]) * triton.cdiv(T, options["BLOCK_T"]),
+        options,
+        None,
+    )
+
+
+def _configure_attention__unfused_scores_merge(B: int, Hq: int, L: int, T: int, splits: int):
+    """Kernel, grid and launch options of `_attention__unfused_scores_streamed_merge` for one shape."""
+    BLOCK_splits = launch.power_of_2(splits)
+    BLOCK_L = launch.power_of_2(L, 1, 1)
+    BLOCK_T = launch.power_of_2(T, 1, 128)
+    options = {
+        "BLOCK_splits": BLOCK_splits,
+        "BLOCK_L": BLOCK_L,
+        "BLOCK_T": BLOCK_T,
+        "num_warps": launch.warps(BLOCK_splits * BLOCK_L * BLOCK_T, 32),
+        "num_stages": 1,
+        "enable_fp_fusion": True,
+    }
+    return (
+        _attention__unfused_scores_streamed_merge,
+        B * Hq * triton.cdiv(L, BLOCK_L) * triton.cdiv(T, BLOCK_T),
         options,
     )
 
@@ -613,6 +1774,7 @@ def _configure_attention__unfused_values(
     D: int,
     width: int,
     aligned: bool,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
@@ -620,10 +1782,12 @@ def _configure_attention__unfused_values(
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
         (128, 256, 64, 8, 3),
-        (128, 128, 64, 8, 3),
+        (128, 128, 64, 8, 4),
         (128, 64, 64, 4, 3),
         (64, 128, 64, 4, 4),
+        (64, 64, 128, 4, 3),
         (64, 64, 64, 4, 4),
+        (32, 64, 128, 4, 4),
         (32, 64, 64, 4, 4),
         (16, 128, 64, 4, 4),
         (16, 64, 128, 4, 4),
@@ -638,6 +1802,21 @@ def _configure_attention__unfused_values(
             (16, 32, 32, 2, 2),
             (16, 16, 32, 2, 2),
         )
+    elif described:
+        tiles = (
+            (128, 256, 64, 8, 3),
+            (128, 128, 64, 8, 4),
+            (128, 64, 64, 4, 3),
+            (64, 128, 64, 4, 4),
+            (64, 64, 128, 4, 3),
+            (64, 64, 64, 4, 4),
+            (32, 64, 128, 4, 4),
+            (32, 64, 64, 4, 4),
+            (16, 128, 64, 4, 4),
+            (16, 64, 128, 4, 4),
+            (16, 32, 128, 2, 4),
+            (16, 16, 64, 2, 4),
+        )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
     BLOCK_L, BLOCK_D, BLOCK_T, num_warps, num_stages = launch.pick_tile(tiles, L, D, B * Hq)
@@ -651,9 +1830,44 @@ def _configure_attention__unfused_values(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_attention__unfused_values")
+    if described:
+        return (
+            _attention__unfused_values_described,
+            launch.resident(
+                B * Hq * triton.cdiv(L, options["BLOCK_L"]) * triton.cdiv(D, options["BLOCK_D"]),
+                options["num_warps"],
+            ),
+            options,
+            (
+                (1, 1, options["BLOCK_T"], options["BLOCK_D"]),
+                None,
+                (1, 1, options["BLOCK_L"], options["BLOCK_T"]),
+            ),
+        )
     return (
         _attention__unfused_values,
         B * Hq * triton.cdiv(L, options["BLOCK_L"]) * triton.cdiv(D, options["BLOCK_D"]),
+        options,
+        None,
+    )
+
+
+def _configure_attention__unfused_values_merge(B: int, Hq: int, L: int, D: int, splits: int):
+    """Kernel, grid and launch options of `_attention__unfused_values_merge` for one shape."""
+    BLOCK_splits = launch.power_of_2(splits)
+    BLOCK_L = launch.power_of_2(L, 1, 1)
+    BLOCK_D = launch.power_of_2(D, 1, 128)
+    options = {
+        "BLOCK_splits": BLOCK_splits,
+        "BLOCK_L": BLOCK_L,
+        "BLOCK_D": BLOCK_D,
+        "num_warps": launch.warps(BLOCK_splits * BLOCK_L * BLOCK_D, 32),
+        "num_stages": 1,
+        "enable_fp_fusion": True,
+    }
+    return (
+        _attention__unfused_values_merge,
+        B * Hq * triton.cdiv(L, BLOCK_L) * triton.cdiv(D, BLOCK_D),
         options,
     )
 
@@ -678,35 +1892,138 @@ def _attention__unfused__launch(call, dims, q, k, v, o):
     p = call.workspace((B, Hq, L, T), launch.DTYPES["bf16"])
     aligned = launch.aligned(q, k)
     width = max(t.element_size() for t in (q, k))
-    kernel, grid, options = _configure_attention__unfused_scores(
-        B, Hq, L, T, D, width, aligned, tuned=call.tuned("scores")
+    described = launch.describable(q, k)
+    if not described and copying.copies_pay(L, T, q, k):
+        q = copying.aligned_rows(call, q)
+        k = copying.aligned_rows(call, k)
+        described = launch.describable(q, k)
+    kernel, grid, options, tiles = _configure_attention__unfused_scores(
+        B, Hq, L, T, D, width, aligned, described, tuned=call.tuned("scores")
     )
-    call.start(
-        kernel,
-        grid,
-        options,
-        q,
-        k,
-        s,
-        Hq,
-        Hkv,
-        L,
-        T,
-        D,
-        q.stride(0),
-        q.stride(1),
-        q.stride(2),
-        q.stride(3),
-        k.stride(0),
-        k.stride(1),
-        k.stride(2),
-        k.stride(3),
-        s.stride(0),
-        s.stride(1),
-        s.stride(2),
-        s.stride(3),
-        INDEX=launch.index_type(q, k, s),
+    splits, span = launch.split(D, options["BLOCK_D"], grid) if kernel in (_attention__unfused_scores_streamed, _attention__unfused_scores_streamed_described) else (
+        1, 0
     )
+    if splits > 1:
+        s_sum_part = call.workspace((splits, B, Hq, L, T), launch.DTYPES["f32"])
+        if tiles is not None:
+            tiles = (tiles[0], tiles[1], None)
+            call.start(
+                _attention__unfused_scores_streamed_part_described,
+                grid * splits,
+                options,
+                *launch.describe((q, k, s_sum_part), tiles),
+                B,
+                Hq,
+                Hkv,
+                L,
+                T,
+                D,
+                span,
+                s_sum_part.stride(0),
+                s_sum_part.stride(1),
+                s_sum_part.stride(2),
+                s_sum_part.stride(3),
+                s_sum_part.stride(4),
+                INDEX=launch.index_type(q, k, s_sum_part),
+            )
+        else:
+            call.start(
+                _attention__unfused_scores_streamed_part,
+                grid * splits,
+                options,
+                q,
+                k,
+                s_sum_part,
+                B,
+                Hq,
+                Hkv,
+                L,
+                T,
+                D,
+                span,
+                q.stride(0),
+                q.stride(1),
+                q.stride(2),
+                q.stride(3),
+                k.stride(0),
+                k.stride(1),
+                k.stride(2),
+                k.stride(3),
+                s_sum_part.stride(0),
+                s_sum_part.stride(1),
+                s_sum_part.stride(2),
+                s_sum_part.stride(3),
+                s_sum_part.stride(4),
+                INDEX=launch.index_type(q, k, s_sum_part),
+            )
+        kernel, grid, options = _configure_attention__unfused_scores_merge(B, Hq, L, T, splits)
+        call.start(
+            kernel,
+            grid,
+            options,
+            s,
+            s_sum_part,
+            Hq,
+            L,
+            T,
+            D,
+            splits,
+            s.stride(0),
+            s.stride(1),
+            s.stride(2),
+            s.stride(3),
+            s_sum_part.stride(0),
+            s_sum_part.stride(1),
+            s_sum_part.stride(2),
+            s_sum_part.stride(3),
+            s_sum_part.stride(4),
+            INDEX=launch.index_type(s, s_sum_part),
+        )
+    elif tiles is not None:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *launch.describe((q, k, s), tiles),
+            B,
+            Hq,
+            Hkv,
+            L,
+            T,
+            D,
+            s.stride(0),
+            s.stride(1),
+            s.stride(2),
+            s.stride(3),
+            INDEX=launch.index_type(q, k, s),
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            q,
+            k,
+            s,
+            Hq,
+            Hkv,
+            L,
+            T,
+            D,
+            q.stride(0),
+            q.stride(1),
+            q.stride(2),
+            q.stride(3),
+            k.stride(0),
+            k.stride(1),
+            k.stride(2),
+            k.stride(3),
+            s.stride(0),
+            s.stride(1),
+            s.stride(2),
+            s.stride(3),
+            INDEX=launch.index_type(q, k, s),
+        )
     width = max(t.element_size() for t in (s,))
     kernel, grid, options = _configure_attention__unfused_weights(
         B, Hq, L, T, width, tuned=call.tuned("weights")
@@ -732,35 +2049,134 @@ def _attention__unfused__launch(call, dims, q, k, v, o):
     )
     aligned = launch.aligned(v, p)
     width = max(t.element_size() for t in (v, p))
-    kernel, grid, options = _configure_attention__unfused_values(
-        B, Hq, L, T, D, width, aligned, tuned=call.tuned("values")
+    described = launch.describable(v, p)
+    if not described and copying.copies_pay(L, D, v, p):
+        v = copying.aligned_rows(call, v)
+        p = copying.aligned_rows(call, p)
+        described = launch.describable(v, p)
+    kernel, grid, options, tiles = _configure_attention__unfused_values(
+        B, Hq, L, T, D, width, aligned, described, tuned=call.tuned("values")
     )
-    call.start(
-        kernel,
-        grid,
-        options,
-        v,
-        o,
-        p,
-        Hq,
-        Hkv,
-        L,
-        T,
-        D,
-        v.stride(0),
-        v.stride(1),
-        v.stride(2),
-        v.stride(3),
-        o.stride(0),
-        o.stride(1),
-        o.stride(2),
-        o.stride(3),
-        p.stride(0),
-        p.stride(1),
-        p.stride(2),
-        p.stride(3),
-        INDEX=launch.index_type(v, o, p),
-    )
+    splits, span = launch.split(T, options["BLOCK_T"], grid)
+    if splits > 1:
+        o_part = call.workspace((splits, B, Hq, L, D), launch.DTYPES["f32"])
+        if tiles is not None:
+            tiles = (tiles[0], tiles[2], None)
+            call.start(
+                _attention__unfused_values_part_described,
+                grid * splits,
+                options,
+                *launch.describe((v, p, o_part), tiles),
+                B,
+                Hq,
+                Hkv,
+                L,
+                T,
+                D,
+                span,
+                o_part.stride(0),
+                o_part.stride(1),
+                o_part.stride(2),
+                o_part.stride(3),
+                o_part.stride(4),
+                INDEX=launch.index_type(v, p, o_part),
+            )
+        else:
+            call.start(
+                _attention__unfused_values_part,
+                grid * splits,
+                options,
+                v,
+                p,
+                o_part,
+                B,
+                Hq,
+                Hkv,
+                L,
+                T,
+                D,
+                span,
+                v.stride(0),
+                v.stride(1),
+                v.stride(2),
+                v.stride(3),
+                p.stride(0),
+                p.stride(1),
+                p.stride(2),
+                p.stride(3),
+                o_part.stride(0),
+                o_part.stride(1),
+                o_part.stride(2),
+                o_part.stride(3),
+                o_part.stride(4),
+                INDEX=launch.index_type(v, p, o_part),
+            )
+        kernel, grid, options = _configure_attention__unfused_values_merge(B, Hq, L, D, splits)
+        call.start(
+            kernel,
+            grid,
+            options,
+            o,
+            o_part,
+            Hq,
+            L,
+            D,
+            splits,
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            o.stride(3),
+            o_part.stride(0),
+            o_part.stride(1),
+            o_part.stride(2),
+            o_part.stride(3),
+            o_part.stride(4),
+            INDEX=launch.index_type(o, o_part),
+        )
+    elif tiles is not None:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *launch.describe((v, o, p), tiles),
+            B,
+            Hq,
+            Hkv,
+            L,
+            T,
+            D,
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            o.stride(3),
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            v,
+            o,
+            p,
+            Hq,
+            Hkv,
+            L,
+            T,
+            D,
+            v.stride(0),
+            v.stride(1),
+            v.stride(2),
+            v.stride(3),
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            o.stride(3),
+            p.stride(0),
+            p.stride(1),
+            p.stride(2),
+            p.stride(3),
+            INDEX=launch.index_type(v, o, p),
+        )
 
 
 def attention__unfused(
@@ -876,6 +2292,7 @@ def _attention_lse_flash(
     lse: reuses the max of p.
     lse: reuses the sum of p.
     o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
     p: online beside p by g = exp(m_old - m_new).
     o: online beside p by g = exp(m_old - m_new).
     """
@@ -890,42 +2307,54 @@ def _attention_lse_flash(
     m = tl.full((BLOCK_L,), float("-inf"), tl.float32)
     p_sum = tl.zeros((BLOCK_L,), tl.float32)
     o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
-    for t_start in range(0, T, BLOCK_T):
-        t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
-        k_at = (
-            k_ptr
-            + b * k_stride_B
-            + h // (Hq // Hkv) * k_stride_Hkv
-            + t[None, :] * k_stride_T
-            + d[:, None] * k_stride_D
-        )
-        mask_2 = (d[:, None] < D) & (t[None, :] < T)
-        k = tl.load(k_at, mask=mask_2, other=0.0)
-        s_sum = tl.dot(q, k, input_precision="ieee")
-        # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D)
-        s = s_sum / tl.sqrt(tl.cast(D, tl.float32))
-        m_chunk = reduce_max(tl.where(t[None, :] < T, s, float("-inf")), axis=1)
-        m_new = maximum(m, m_chunk)
-        # before the first finite value the state has no mass: keep exp(-inf - -inf) out
-        m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
-        e = tl.exp(s - m_safe[:, None])
-        scale = tl.exp(m - m_safe)
-        p_sum = p_sum * scale
-        p_sum_chunk = tl.sum(tl.where(t[None, :] < T, e, 0.0), axis=1)
-        p_sum = p_sum + p_sum_chunk
-        v_at = (
-            v_ptr
-            + b * v_stride_B
-            + h // (Hq // Hkv) * v_stride_Hkv
-            + t[:, None] * v_stride_T
-            + d[None, :] * v_stride_D
-        )
-        mask_3 = (t[:, None] < T) & (d[None, :] < D)
-        v = tl.load(v_at, mask=mask_3, other=0.0)
-        # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
-        o_sum = o_sum * scale[:, None]
-        o_sum = tl.dot(tl.where(t[None, :] < T, e, 0.0).to(tl.bfloat16), v, o_sum, input_precision="ieee")
-        m = m_new
+    # tiles inside, then the masked one
+    t_inner = T // BLOCK_T * BLOCK_T
+    for t_part in tl.static_range(2):
+        for t_start in range(t_inner if t_part == 1 else 0, T if t_part == 1 else t_inner, BLOCK_T):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            k_at = (
+                k_ptr
+                + b * k_stride_B
+                + h // (Hq // Hkv) * k_stride_Hkv
+                + t[None, :] * k_stride_T
+                + d[:, None] * k_stride_D
+            )
+            mask_2 = (d[:, None] < D) & (t[None, :] < T)
+            k = tl.load(k_at, mask=mask_2, other=0.0)
+            s_sum = tl.dot(q, k, input_precision="ieee")
+            # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D)
+            m_chunk = reduce_max(
+                tl.where(t[None, :] < T, s_sum, float("-inf")) if t_part == 1 else s_sum, axis=1
+            )
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v_at = (
+                v_ptr
+                + b * v_stride_B
+                + h // (Hq // Hkv) * v_stride_Hkv
+                + t[:, None] * v_stride_T
+                + d[None, :] * v_stride_D
+            )
+            mask_3 = (t[:, None] < T) & (d[None, :] < D)
+            v = tl.load(v_at, mask=mask_3, other=0.0)
+            # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = tl.dot(
+                (tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
     # a row without a finite value is what IEEE arithmetic makes of it
     p_sum = tl.where((m == float("-inf")) & (T > 0), float("nan"), p_sum)
     # a row without a finite value is what IEEE arithmetic makes of it
@@ -939,6 +2368,459 @@ def _attention_lse_flash(
     tl.store(lse_at, lse, mask=l < L)
 
 
+@triton.jit
+def _attention_lse_flash_described(
+    q_desc,
+    k_desc,
+    v_desc,
+    o_ptr,
+    lse_ptr,
+    Hq,
+    Hkv,
+    L,
+    T,
+    D,
+    o_stride_B,
+    o_stride_Hq,
+    o_stride_L,
+    o_stride_D,
+    lse_stride_B,
+    lse_stride_Hq,
+    lse_stride_L,
+    BLOCK_L: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, l in parallel by blocks, d whole, t streamed; tiles move through descriptors.
+
+    lse: reuses the max of p.
+    lse: reuses the sum of p.
+    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    l_first = (pid % tl.cdiv(L, BLOCK_L)) * BLOCK_L
+    l = l_first + tl.arange(0, BLOCK_L)
+    h = pid // tl.cdiv(L, BLOCK_L) % Hq
+    b = pid // tl.cdiv(L, BLOCK_L) // Hq
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    q = q_desc.load([b, h, l_first, 0]).reshape(BLOCK_L, BLOCK_D)
+    m = tl.full((BLOCK_L,), float("-inf"), tl.float32)
+    p_sum = tl.zeros((BLOCK_L,), tl.float32)
+    o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    # tiles inside, then the masked one
+    t_inner = T // BLOCK_T * BLOCK_T
+    for t_part in tl.static_range(2):
+        for t_start in range(t_inner if t_part == 1 else 0, T if t_part == 1 else t_inner, BLOCK_T):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            k = k_desc.load([b, h // (Hq // Hkv), t_start, 0]).reshape(BLOCK_T, BLOCK_D).T
+            s_sum = tl.dot(q, k, input_precision="ieee")
+            # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D)
+            m_chunk = reduce_max(
+                tl.where(t[None, :] < T, s_sum, float("-inf")) if t_part == 1 else s_sum, axis=1
+            )
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v = v_desc.load([b, h // (Hq // Hkv), t_start, 0]).reshape(BLOCK_T, BLOCK_D)
+            # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = tl.dot(
+                (tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    # a row without a finite value is what IEEE arithmetic makes of it
+    p_sum = tl.where((m == float("-inf")) & (T > 0), float("nan"), p_sum)
+    # a row without a finite value is what IEEE arithmetic makes of it
+    o_sum = tl.where((m[:, None] == float("-inf")) & (T > 0), float("nan"), o_sum)
+    o = tl.where(T > 0, o_sum / p_sum[:, None], 0.0)
+    o_at = o_ptr + b * o_stride_B + h * o_stride_Hq + l[:, None] * o_stride_L + d[None, :] * o_stride_D
+    mask = (l[:, None] < L) & (d[None, :] < D)
+    tl.store(o_at, o, mask=mask)
+    # lse[b, h, l] = logsumexp[t](s[b, h, l, t])
+    lse = m + tl.log(p_sum)
+    lse_at = lse_ptr + b * lse_stride_B + h * lse_stride_Hq + l * lse_stride_L
+    tl.store(lse_at, lse, mask=l < L)
+
+
+@triton.jit
+def _attention_lse_flash_part(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    m_part_ptr,
+    p_sum_part_ptr,
+    o_sum_part_ptr,
+    B,
+    Hq,
+    Hkv,
+    L,
+    T,
+    D,
+    span,
+    q_stride_B,
+    q_stride_Hq,
+    q_stride_L,
+    q_stride_D,
+    k_stride_B,
+    k_stride_Hkv,
+    k_stride_T,
+    k_stride_D,
+    v_stride_B,
+    v_stride_Hkv,
+    v_stride_T,
+    v_stride_D,
+    m_part_stride_splits,
+    m_part_stride_B,
+    m_part_stride_Hq,
+    m_part_stride_L,
+    p_sum_part_stride_splits,
+    p_sum_part_stride_B,
+    p_sum_part_stride_Hq,
+    p_sum_part_stride_L,
+    o_sum_part_stride_splits,
+    o_sum_part_stride_B,
+    o_sum_part_stride_Hq,
+    o_sum_part_stride_L,
+    o_sum_part_stride_D,
+    BLOCK_L: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, l in parallel by blocks, d whole, t streamed, t in splits parts.
+
+    lse: reuses the max of p.
+    lse: reuses the sum of p.
+    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    l = (pid % tl.cdiv(L, BLOCK_L)) * BLOCK_L + tl.arange(0, BLOCK_L)
+    h = pid // tl.cdiv(L, BLOCK_L) % Hq
+    b = pid // tl.cdiv(L, BLOCK_L) // Hq % B
+    part = pid // tl.cdiv(L, BLOCK_L) // Hq // B
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    q_at = q_ptr + b * q_stride_B + h * q_stride_Hq + l[:, None] * q_stride_L + d[None, :] * q_stride_D
+    mask = (l[:, None] < L) & (d[None, :] < D)
+    q = tl.load(q_at, mask=mask, other=0.0)
+    m = tl.full((BLOCK_L,), float("-inf"), tl.float32)
+    p_sum = tl.zeros((BLOCK_L,), tl.float32)
+    o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    # tiles inside, then the masked ones at the edge
+    t_inner = (
+        part * span + tl.maximum(tl.minimum(T, part * span + span) - (part * span), 0) // BLOCK_T * BLOCK_T
+    )
+    for t_part in tl.static_range(2):
+        for t_start in range(
+            t_inner if t_part == 1 else part * span,
+            tl.minimum(T, part * span + span) if t_part == 1 else t_inner,
+            BLOCK_T,
+        ):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            k_at = (
+                k_ptr
+                + b * k_stride_B
+                + h // (Hq // Hkv) * k_stride_Hkv
+                + t[None, :] * k_stride_T
+                + d[:, None] * k_stride_D
+            )
+            mask_2 = (d[:, None] < D) & (t[None, :] < T)
+            k = tl.load(k_at, mask=mask_2, other=0.0)
+            s_sum = tl.dot(q, k, input_precision="ieee")
+            # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D)
+            m_chunk = reduce_max(
+                tl.where(t[None, :] < T, s_sum, float("-inf")) if t_part == 1 else s_sum, axis=1
+            )
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v_at = (
+                v_ptr
+                + b * v_stride_B
+                + h // (Hq // Hkv) * v_stride_Hkv
+                + t[:, None] * v_stride_T
+                + d[None, :] * v_stride_D
+            )
+            mask_3 = (t[:, None] < T) & (d[None, :] < D)
+            v = tl.load(v_at, mask=mask_3, other=0.0)
+            # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = tl.dot(
+                (tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    m_part_at = (
+        m_part_ptr
+        + part * m_part_stride_splits
+        + b * m_part_stride_B
+        + h * m_part_stride_Hq
+        + l * m_part_stride_L
+    )
+    tl.store(m_part_at, m, mask=l < L)
+    p_sum_part_at = (
+        p_sum_part_ptr
+        + part * p_sum_part_stride_splits
+        + b * p_sum_part_stride_B
+        + h * p_sum_part_stride_Hq
+        + l * p_sum_part_stride_L
+    )
+    tl.store(p_sum_part_at, p_sum, mask=l < L)
+    o_sum_part_at = (
+        o_sum_part_ptr
+        + part * o_sum_part_stride_splits
+        + b * o_sum_part_stride_B
+        + h * o_sum_part_stride_Hq
+        + l[:, None] * o_sum_part_stride_L
+        + d[None, :] * o_sum_part_stride_D
+    )
+    tl.store(o_sum_part_at, o_sum, mask=mask)
+
+
+@triton.jit
+def _attention_lse_flash_part_described(
+    q_desc,
+    k_desc,
+    v_desc,
+    m_part_ptr,
+    p_sum_part_ptr,
+    o_sum_part_ptr,
+    B,
+    Hq,
+    Hkv,
+    L,
+    T,
+    D,
+    span,
+    m_part_stride_splits,
+    m_part_stride_B,
+    m_part_stride_Hq,
+    m_part_stride_L,
+    p_sum_part_stride_splits,
+    p_sum_part_stride_B,
+    p_sum_part_stride_Hq,
+    p_sum_part_stride_L,
+    o_sum_part_stride_splits,
+    o_sum_part_stride_B,
+    o_sum_part_stride_Hq,
+    o_sum_part_stride_L,
+    o_sum_part_stride_D,
+    BLOCK_L: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, l in parallel by blocks, d whole, t streamed, t in splits parts; tiles move through descriptors.
+
+    lse: reuses the max of p.
+    lse: reuses the sum of p.
+    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    l_first = (pid % tl.cdiv(L, BLOCK_L)) * BLOCK_L
+    l = l_first + tl.arange(0, BLOCK_L)
+    h = pid // tl.cdiv(L, BLOCK_L) % Hq
+    b = pid // tl.cdiv(L, BLOCK_L) // Hq % B
+    part = pid // tl.cdiv(L, BLOCK_L) // Hq // B
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    q = q_desc.load([b, h, l_first, 0]).reshape(BLOCK_L, BLOCK_D)
+    m = tl.full((BLOCK_L,), float("-inf"), tl.float32)
+    p_sum = tl.zeros((BLOCK_L,), tl.float32)
+    o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    # tiles inside, then the masked ones at the edge
+    t_inner = (
+        part * span + tl.maximum(tl.minimum(T, part * span + span) - (part * span), 0) // BLOCK_T * BLOCK_T
+    )
+    for t_part in tl.static_range(2):
+        for t_start in range(
+            t_inner if t_part == 1 else part * span,
+            tl.minimum(T, part * span + span) if t_part == 1 else t_inner,
+            BLOCK_T,
+        ):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            k = k_desc.load([b, h // (Hq // Hkv), t_start, 0]).reshape(BLOCK_T, BLOCK_D).T
+            s_sum = tl.dot(q, k, input_precision="ieee")
+            # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D)
+            m_chunk = reduce_max(
+                tl.where(t[None, :] < T, s_sum, float("-inf")) if t_part == 1 else s_sum, axis=1
+            )
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v = v_desc.load([b, h // (Hq // Hkv), t_start, 0]).reshape(BLOCK_T, BLOCK_D)
+            # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = tl.dot(
+                (tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    m_part_at = (
+        m_part_ptr
+        + part * m_part_stride_splits
+        + b * m_part_stride_B
+        + h * m_part_stride_Hq
+        + l * m_part_stride_L
+    )
+    tl.store(m_part_at, m, mask=l < L)
+    p_sum_part_at = (
+        p_sum_part_ptr
+        + part * p_sum_part_stride_splits
+        + b * p_sum_part_stride_B
+        + h * p_sum_part_stride_Hq
+        + l * p_sum_part_stride_L
+    )
+    tl.store(p_sum_part_at, p_sum, mask=l < L)
+    o_sum_part_at = (
+        o_sum_part_ptr
+        + part * o_sum_part_stride_splits
+        + b * o_sum_part_stride_B
+        + h * o_sum_part_stride_Hq
+        + l[:, None] * o_sum_part_stride_L
+        + d[None, :] * o_sum_part_stride_D
+    )
+    mask = (l[:, None] < L) & (d[None, :] < D)
+    tl.store(o_sum_part_at, o_sum, mask=mask)
+
+
+@triton.jit(do_not_specialize=["splits"])
+def _attention_lse_flash_merge(
+    o_ptr,
+    lse_ptr,
+    m_part_ptr,
+    p_sum_part_ptr,
+    o_sum_part_ptr,
+    Hq,
+    L,
+    T,
+    D,
+    splits,
+    o_stride_B,
+    o_stride_Hq,
+    o_stride_L,
+    o_stride_D,
+    lse_stride_B,
+    lse_stride_Hq,
+    lse_stride_L,
+    m_part_stride_splits,
+    m_part_stride_B,
+    m_part_stride_Hq,
+    m_part_stride_L,
+    p_sum_part_stride_splits,
+    p_sum_part_stride_B,
+    p_sum_part_stride_Hq,
+    p_sum_part_stride_L,
+    o_sum_part_stride_splits,
+    o_sum_part_stride_B,
+    o_sum_part_stride_Hq,
+    o_sum_part_stride_L,
+    o_sum_part_stride_D,
+    BLOCK_splits: tl.constexpr,
+    BLOCK_L: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, l in parallel by blocks, d whole, parts of t joined.
+
+    lse: reuses the max of p.
+    lse: reuses the sum of p.
+    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    l = (pid % tl.cdiv(L, BLOCK_L)) * BLOCK_L + tl.arange(0, BLOCK_L)
+    h = pid // tl.cdiv(L, BLOCK_L) % Hq
+    b = pid // tl.cdiv(L, BLOCK_L) // Hq
+    part = tl.arange(0, BLOCK_splits).to(INDEX)
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    m_parts_at = (
+        m_part_ptr
+        + part[:, None] * m_part_stride_splits
+        + b * m_part_stride_B
+        + h * m_part_stride_Hq
+        + l[None, :] * m_part_stride_L
+    )
+    mask = (part[:, None] < splits) & (l[None, :] < L)
+    m_parts = tl.load(m_parts_at, mask=mask, other=float("-inf"))
+    m = reduce_max(m_parts, axis=0)
+    m_safe_2 = tl.where(m == float("-inf"), 0.0, m)
+    p_sum_parts_at = (
+        p_sum_part_ptr
+        + part[:, None] * p_sum_part_stride_splits
+        + b * p_sum_part_stride_B
+        + h * p_sum_part_stride_Hq
+        + l[None, :] * p_sum_part_stride_L
+    )
+    p_sum_parts = tl.load(p_sum_parts_at, mask=mask, other=0.0)
+    scale_2 = tl.exp(m_parts - m_safe_2[None, :])
+    p_sum = tl.sum(p_sum_parts * scale_2, axis=0)
+    o_sum_parts_at = (
+        o_sum_part_ptr
+        + part[:, None, None] * o_sum_part_stride_splits
+        + b * o_sum_part_stride_B
+        + h * o_sum_part_stride_Hq
+        + l[None, :, None] * o_sum_part_stride_L
+        + d[None, None, :] * o_sum_part_stride_D
+    )
+    mask_2 = (part[:, None, None] < splits) & (l[None, :, None] < L) & (d[None, None, :] < D)
+    o_sum_parts = tl.load(o_sum_parts_at, mask=mask_2, other=0.0)
+    o_sum = tl.sum(o_sum_parts * scale_2[:, :, None], axis=0)
+    # a row without a finite value is what IEEE arithmetic makes of it
+    p_sum = tl.where((m == float("-inf")) & (T > 0), float("nan"), p_sum)
+    # a row without a finite value is what IEEE arithmetic makes of it
+    o_sum = tl.where((m[:, None] == float("-inf")) & (T > 0), float("nan"), o_sum)
+    o = tl.where(T > 0, o_sum / p_sum[:, None], 0.0)
+    o_at = o_ptr + b * o_stride_B + h * o_stride_Hq + l[:, None] * o_stride_L + d[None, :] * o_stride_D
+    mask_3 = (l[:, None] < L) & (d[None, :] < D)
+    tl.store(o_at, o, mask=mask_3)
+    # lse[b, h, l] = logsumexp[t](s[b, h, l, t])
+    lse = m + tl.log(p_sum)
+    lse_at = lse_ptr + b * lse_stride_B + h * lse_stride_Hq + l * lse_stride_L
+    tl.store(lse_at, lse, mask=l < L)
+
+
 def _configure_attention_lse_flash(
     B: int,
     Hq: int,
@@ -946,23 +2828,56 @@ def _configure_attention_lse_flash(
     T: int,
     D: int,
     width: int,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `flash` for one shape."""
     BLOCK_D = launch.power_of_2(D, 16)
-    BLOCK_L = launch.power_of_2(L, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_D))))
-    BLOCK_T = launch.power_of_2(T, 16, 64 if width < 4 else 32)
+    # rows, chunk, warps, stages: the first that registers and shared memory hold
+    BLOCK_L, chunk, num_warps, num_stages = launch.pick_chain(
+        L, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D, width, 232448, B * Hq
+    )
+    BLOCK_T = launch.power_of_2(T, 16, chunk)
     options = {
         "BLOCK_L": BLOCK_L,
         "BLOCK_D": BLOCK_D,
         "BLOCK_T": BLOCK_T,
-        "num_warps": 8 if width < 4 else 4,
-        "num_stages": 2,
+        "num_warps": num_warps,
+        "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_attention_lse_flash")
-    return _attention_lse_flash, B * Hq * triton.cdiv(L, options["BLOCK_L"]), options
+    if described and options["BLOCK_D"] <= 256:
+        return (
+            _attention_lse_flash_described,
+            B * Hq * triton.cdiv(L, options["BLOCK_L"]),
+            options,
+            (
+                (1, 1, options["BLOCK_L"], options["BLOCK_D"]),
+                (1, 1, options["BLOCK_T"], options["BLOCK_D"]),
+                (1, 1, options["BLOCK_T"], options["BLOCK_D"]),
+                None,
+                None,
+            ),
+        )
+    return _attention_lse_flash, B * Hq * triton.cdiv(L, options["BLOCK_L"]), options, None
+
+
+def _configure_attention_lse_flash_merge(B: int, Hq: int, L: int, D: int, splits: int):
+    """Kernel, grid and launch options of `_attention_lse_flash_merge` for one shape."""
+    BLOCK_splits = launch.power_of_2(splits)
+    BLOCK_L = launch.power_of_2(L, 1, 1)
+    BLOCK_D = launch.power_of_2(D)
+    options = {
+        "BLOCK_splits": BLOCK_splits,
+        "BLOCK_L": BLOCK_L,
+        "BLOCK_D": BLOCK_D,
+        "num_warps": launch.warps(BLOCK_splits * BLOCK_L * BLOCK_D, 32),
+        "num_stages": 1,
+        "enable_fp_fusion": True,
+    }
+    return _attention_lse_flash_merge, B * Hq * triton.cdiv(L, BLOCK_L), options
 
 
 def _attention_lse__check(q, k, v):
@@ -988,42 +2903,182 @@ def _attention_lse__launch(call, dims, q, k, v, o, lse):
     """Start the kernels of `attention_lse` on checked arguments; `call` remembers them for calls of this kind."""
     B, Hq, Hkv, L, T, D = dims
     width = max(t.element_size() for t in (q, k, v))
-    kernel, grid, options = _configure_attention_lse_flash(B, Hq, L, T, D, width, tuned=call.tuned("flash"))
-    call.start(
-        kernel,
-        grid,
-        options,
-        q,
-        k,
-        v,
-        o,
-        lse,
-        Hq,
-        Hkv,
-        L,
-        T,
-        D,
-        q.stride(0),
-        q.stride(1),
-        q.stride(2),
-        q.stride(3),
-        k.stride(0),
-        k.stride(1),
-        k.stride(2),
-        k.stride(3),
-        v.stride(0),
-        v.stride(1),
-        v.stride(2),
-        v.stride(3),
-        o.stride(0),
-        o.stride(1),
-        o.stride(2),
-        o.stride(3),
-        lse.stride(0),
-        lse.stride(1),
-        lse.stride(2),
-        INDEX=launch.index_type(q, k, v, o, lse),
+    described = launch.describable(q, k, v)
+    kernel, grid, options, tiles = _configure_attention_lse_flash(
+        B, Hq, L, T, D, width, described, tuned=call.tuned("flash")
     )
+    splits, span = launch.split(T, options["BLOCK_T"], grid)
+    if splits > 1:
+        m_part = call.workspace((splits, B, Hq, L), launch.DTYPES["f32"])
+        p_sum_part = call.workspace((splits, B, Hq, L), launch.DTYPES["f32"])
+        o_sum_part = call.workspace((splits, B, Hq, L, D), launch.DTYPES["f32"])
+        if tiles is not None:
+            tiles = (tiles[0], tiles[1], tiles[2], None, None, None)
+            call.start(
+                _attention_lse_flash_part_described,
+                grid * splits,
+                options,
+                *launch.describe((q, k, v, m_part, p_sum_part, o_sum_part), tiles),
+                B,
+                Hq,
+                Hkv,
+                L,
+                T,
+                D,
+                span,
+                m_part.stride(0),
+                m_part.stride(1),
+                m_part.stride(2),
+                m_part.stride(3),
+                p_sum_part.stride(0),
+                p_sum_part.stride(1),
+                p_sum_part.stride(2),
+                p_sum_part.stride(3),
+                o_sum_part.stride(0),
+                o_sum_part.stride(1),
+                o_sum_part.stride(2),
+                o_sum_part.stride(3),
+                o_sum_part.stride(4),
+                INDEX=launch.index_type(q, k, v, m_part, p_sum_part, o_sum_part),
+            )
+        else:
+            call.start(
+                _attention_lse_flash_part,
+                grid * splits,
+                options,
+                q,
+                k,
+                v,
+                m_part,
+                p_sum_part,
+                o_sum_part,
+                B,
+                Hq,
+                Hkv,
+                L,
+                T,
+                D,
+                span,
+                q.stride(0),
+                q.stride(1),
+                q.stride(2),
+                q.stride(3),
+                k.stride(0),
+                k.stride(1),
+                k.stride(2),
+                k.stride(3),
+                v.stride(0),
+                v.stride(1),
+                v.stride(2),
+                v.stride(3),
+                m_part.stride(0),
+                m_part.stride(1),
+                m_part.stride(2),
+                m_part.stride(3),
+                p_sum_part.stride(0),
+                p_sum_part.stride(1),
+                p_sum_part.stride(2),
+                p_sum_part.stride(3),
+                o_sum_part.stride(0),
+                o_sum_part.stride(1),
+                o_sum_part.stride(2),
+                o_sum_part.stride(3),
+                o_sum_part.stride(4),
+                INDEX=launch.index_type(q, k, v, m_part, p_sum_part, o_sum_part),
+            )
+        kernel, grid, options = _configure_attention_lse_flash_merge(B, Hq, L, D, splits)
+        call.start(
+            kernel,
+            grid,
+            options,
+            o,
+            lse,
+            m_part,
+            p_sum_part,
+            o_sum_part,
+            Hq,
+            L,
+            T,
+            D,
+            splits,
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            o.stride(3),
+            lse.stride(0),
+            lse.stride(1),
+            lse.stride(2),
+            m_part.stride(0),
+            m_part.stride(1),
+            m_part.stride(2),
+            m_part.stride(3),
+            p_sum_part.stride(0),
+            p_sum_part.stride(1),
+            p_sum_part.stride(2),
+            p_sum_part.stride(3),
+            o_sum_part.stride(0),
+            o_sum_part.stride(1),
+            o_sum_part.stride(2),
+            o_sum_part.stride(3),
+            o_sum_part.stride(4),
+            INDEX=launch.index_type(o, lse, m_part, p_sum_part, o_sum_part),
+        )
+    elif tiles is not None:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *launch.describe((q, k, v, o, lse), tiles),
+            Hq,
+            Hkv,
+            L,
+            T,
+            D,
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            o.stride(3),
+            lse.stride(0),
+            lse.stride(1),
+            lse.stride(2),
+            INDEX=launch.index_type(q, k, v, o, lse),
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            q,
+            k,
+            v,
+            o,
+            lse,
+            Hq,
+            Hkv,
+            L,
+            T,
+            D,
+            q.stride(0),
+            q.stride(1),
+            q.stride(2),
+            q.stride(3),
+            k.stride(0),
+            k.stride(1),
+            k.stride(2),
+            k.stride(3),
+            v.stride(0),
+            v.stride(1),
+            v.stride(2),
+            v.stride(3),
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            o.stride(3),
+            lse.stride(0),
+            lse.stride(1),
+            lse.stride(2),
+            INDEX=launch.index_type(q, k, v, o, lse),
+        )
 
 
 def attention_lse(
@@ -1129,6 +3184,7 @@ def _attention_causal_flash(
     lse: reuses the max of p.
     lse: reuses the sum of p.
     o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
     p: online beside p by g = exp(m_old - m_new).
     o: online beside p by g = exp(m_old - m_new).
     """
@@ -1145,43 +3201,57 @@ def _attention_causal_flash(
     m = tl.full((BLOCK_L,), float("-inf"), tl.float32)
     p_sum = tl.zeros((BLOCK_L,), tl.float32)
     o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
-    for t_start in range(0, tl.minimum(T, l_last + T + 1 - L), BLOCK_T):
-        t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
-        k_at = (
-            k_ptr
-            + b * k_stride_B
-            + h // (Hq // Hkv) * k_stride_Hkv
-            + t[None, :] * k_stride_T
-            + d[:, None] * k_stride_D
-        )
-        mask_2 = (d[:, None] < D) & (t[None, :] < T)
-        k = tl.load(k_at, mask=mask_2, other=0.0)
-        s_sum = tl.dot(q, k, input_precision="ieee")
-        # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D) for t < l + 1 + T - L
-        s = s_sum / tl.sqrt(tl.cast(D, tl.float32))
-        mask_3 = (t[None, :] < T) & ((t + L)[None, :] <= (l + T)[:, None])
-        m_chunk = reduce_max(tl.where(mask_3, s, float("-inf")), axis=1)
-        m_new = maximum(m, m_chunk)
-        # before the first finite value the state has no mass: keep exp(-inf - -inf) out
-        m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
-        e = tl.exp(s - m_safe[:, None])
-        scale = tl.exp(m - m_safe)
-        p_sum = p_sum * scale
-        p_sum_chunk = tl.sum(tl.where(mask_3, e, 0.0), axis=1)
-        p_sum = p_sum + p_sum_chunk
-        v_at = (
-            v_ptr
-            + b * v_stride_B
-            + h // (Hq // Hkv) * v_stride_Hkv
-            + t[:, None] * v_stride_T
-            + d[None, :] * v_stride_D
-        )
-        mask_4 = (t[:, None] < T) & (d[None, :] < D)
-        v = tl.load(v_at, mask=mask_4, other=0.0)
-        # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
-        o_sum = o_sum * scale[:, None]
-        o_sum = tl.dot(tl.where(mask_3, e, 0.0).to(tl.bfloat16), v, o_sum, input_precision="ieee")
-        m = m_new
+    # tiles inside, then the masked one
+    t_inner = tl.maximum(tl.minimum(T, l_first + T + 1 - L), 0) // BLOCK_T * BLOCK_T
+    for t_part in tl.static_range(2):
+        for t_start in range(
+            t_inner if t_part == 1 else 0,
+            tl.minimum(T, l_last + T + 1 - L) if t_part == 1 else t_inner,
+            BLOCK_T,
+        ):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            k_at = (
+                k_ptr
+                + b * k_stride_B
+                + h // (Hq // Hkv) * k_stride_Hkv
+                + t[None, :] * k_stride_T
+                + d[:, None] * k_stride_D
+            )
+            mask_2 = (d[:, None] < D) & (t[None, :] < T)
+            k = tl.load(k_at, mask=mask_2, other=0.0)
+            s_sum = tl.dot(q, k, input_precision="ieee")
+            # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D) for t < l + 1 + T - L
+            mask_3 = (t[None, :] < T) & ((t + L)[None, :] <= (l + T)[:, None])
+            m_chunk = reduce_max(tl.where(mask_3, s_sum, float("-inf")) if t_part == 1 else s_sum, axis=1)
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(mask_3, e, 0.0) if t_part == 1 else e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v_at = (
+                v_ptr
+                + b * v_stride_B
+                + h // (Hq // Hkv) * v_stride_Hkv
+                + t[:, None] * v_stride_T
+                + d[None, :] * v_stride_D
+            )
+            mask_4 = (t[:, None] < T) & (d[None, :] < D)
+            v = tl.load(v_at, mask=mask_4, other=0.0)
+            # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = tl.dot(
+                (tl.where(mask_3, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
     # a row without a finite value is what IEEE arithmetic makes of it
     p_sum = tl.where((m == float("-inf")) & (T > 0) & (l + T + 1 - L > 0), float("nan"), p_sum)
     # a row without a finite value is what IEEE arithmetic makes of it
@@ -1197,6 +3267,470 @@ def _attention_causal_flash(
     tl.store(lse_at, lse, mask=l < L)
 
 
+@triton.jit
+def _attention_causal_flash_described(
+    q_desc,
+    k_desc,
+    v_desc,
+    o_ptr,
+    lse_ptr,
+    Hq,
+    Hkv,
+    L,
+    T,
+    D,
+    o_stride_B,
+    o_stride_Hq,
+    o_stride_L,
+    o_stride_D,
+    lse_stride_B,
+    lse_stride_Hq,
+    lse_stride_L,
+    BLOCK_L: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, l in parallel by blocks, d whole, t streamed; tiles move through descriptors.
+
+    lse: reuses the max of p.
+    lse: reuses the sum of p.
+    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    l_first = (pid % tl.cdiv(L, BLOCK_L)) * BLOCK_L
+    l = l_first + tl.arange(0, BLOCK_L)
+    l_last = tl.minimum(l_first + BLOCK_L, L) - 1
+    h = pid // tl.cdiv(L, BLOCK_L) % Hq
+    b = pid // tl.cdiv(L, BLOCK_L) // Hq
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    q = q_desc.load([b, h, l_first, 0]).reshape(BLOCK_L, BLOCK_D)
+    m = tl.full((BLOCK_L,), float("-inf"), tl.float32)
+    p_sum = tl.zeros((BLOCK_L,), tl.float32)
+    o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    # tiles inside, then the masked one
+    t_inner = tl.maximum(tl.minimum(T, l_first + T + 1 - L), 0) // BLOCK_T * BLOCK_T
+    for t_part in tl.static_range(2):
+        for t_start in range(
+            t_inner if t_part == 1 else 0,
+            tl.minimum(T, l_last + T + 1 - L) if t_part == 1 else t_inner,
+            BLOCK_T,
+        ):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            k = k_desc.load([b, h // (Hq // Hkv), t_start, 0]).reshape(BLOCK_T, BLOCK_D).T
+            s_sum = tl.dot(q, k, input_precision="ieee")
+            # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D) for t < l + 1 + T - L
+            mask = (t[None, :] < T) & ((t + L)[None, :] <= (l + T)[:, None])
+            m_chunk = reduce_max(tl.where(mask, s_sum, float("-inf")) if t_part == 1 else s_sum, axis=1)
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(mask, e, 0.0) if t_part == 1 else e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v = v_desc.load([b, h // (Hq // Hkv), t_start, 0]).reshape(BLOCK_T, BLOCK_D)
+            # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = tl.dot(
+                (tl.where(mask, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    # a row without a finite value is what IEEE arithmetic makes of it
+    p_sum = tl.where((m == float("-inf")) & (T > 0) & (l + T + 1 - L > 0), float("nan"), p_sum)
+    # a row without a finite value is what IEEE arithmetic makes of it
+    o_sum = tl.where(
+        (m[:, None] == float("-inf")) & (T > 0) & ((l + T + 1 - L)[:, None] > 0), float("nan"), o_sum
+    )
+    o = tl.where((T > 0) & ((l + T + 1 - L)[:, None] > 0), o_sum / p_sum[:, None], 0.0)
+    o_at = o_ptr + b * o_stride_B + h * o_stride_Hq + l[:, None] * o_stride_L + d[None, :] * o_stride_D
+    mask_2 = (l[:, None] < L) & (d[None, :] < D)
+    tl.store(o_at, o, mask=mask_2)
+    # lse[b, h, l] = logsumexp[t](s[b, h, l, t])
+    lse = m + tl.log(p_sum)
+    lse_at = lse_ptr + b * lse_stride_B + h * lse_stride_Hq + l * lse_stride_L
+    tl.store(lse_at, lse, mask=l < L)
+
+
+@triton.jit
+def _attention_causal_flash_part(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    m_part_ptr,
+    p_sum_part_ptr,
+    o_sum_part_ptr,
+    B,
+    Hq,
+    Hkv,
+    L,
+    T,
+    D,
+    span,
+    q_stride_B,
+    q_stride_Hq,
+    q_stride_L,
+    q_stride_D,
+    k_stride_B,
+    k_stride_Hkv,
+    k_stride_T,
+    k_stride_D,
+    v_stride_B,
+    v_stride_Hkv,
+    v_stride_T,
+    v_stride_D,
+    m_part_stride_splits,
+    m_part_stride_B,
+    m_part_stride_Hq,
+    m_part_stride_L,
+    p_sum_part_stride_splits,
+    p_sum_part_stride_B,
+    p_sum_part_stride_Hq,
+    p_sum_part_stride_L,
+    o_sum_part_stride_splits,
+    o_sum_part_stride_B,
+    o_sum_part_stride_Hq,
+    o_sum_part_stride_L,
+    o_sum_part_stride_D,
+    BLOCK_L: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, l in parallel by blocks, d whole, t streamed, t in splits parts.
+
+    lse: reuses the max of p.
+    lse: reuses the sum of p.
+    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    l_first = (pid % tl.cdiv(L, BLOCK_L)) * BLOCK_L
+    l = l_first + tl.arange(0, BLOCK_L)
+    l_last = tl.minimum(l_first + BLOCK_L, L) - 1
+    h = pid // tl.cdiv(L, BLOCK_L) % Hq
+    b = pid // tl.cdiv(L, BLOCK_L) // Hq % B
+    part = pid // tl.cdiv(L, BLOCK_L) // Hq // B
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    q_at = q_ptr + b * q_stride_B + h * q_stride_Hq + l[:, None] * q_stride_L + d[None, :] * q_stride_D
+    mask = (l[:, None] < L) & (d[None, :] < D)
+    q = tl.load(q_at, mask=mask, other=0.0)
+    m = tl.full((BLOCK_L,), float("-inf"), tl.float32)
+    p_sum = tl.zeros((BLOCK_L,), tl.float32)
+    o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    # tiles inside, then the masked ones at the edge
+    t_inner = (
+        part * span
+        + tl.maximum(tl.minimum(tl.minimum(T, l_first + T + 1 - L), part * span + span) - (part * span), 0) // BLOCK_T * BLOCK_T
+    )
+    for t_part in tl.static_range(2):
+        for t_start in range(
+            t_inner if t_part == 1 else part * span,
+            tl.minimum(tl.minimum(T, l_last + T + 1 - L), part * span + span) if t_part == 1 else t_inner,
+            BLOCK_T,
+        ):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            k_at = (
+                k_ptr
+                + b * k_stride_B
+                + h // (Hq // Hkv) * k_stride_Hkv
+                + t[None, :] * k_stride_T
+                + d[:, None] * k_stride_D
+            )
+            mask_2 = (d[:, None] < D) & (t[None, :] < T)
+            k = tl.load(k_at, mask=mask_2, other=0.0)
+            s_sum = tl.dot(q, k, input_precision="ieee")
+            # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D) for t < l + 1 + T - L
+            mask_3 = (t[None, :] < T) & ((t + L)[None, :] <= (l + T)[:, None])
+            m_chunk = reduce_max(tl.where(mask_3, s_sum, float("-inf")) if t_part == 1 else s_sum, axis=1)
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(mask_3, e, 0.0) if t_part == 1 else e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v_at = (
+                v_ptr
+                + b * v_stride_B
+                + h // (Hq // Hkv) * v_stride_Hkv
+                + t[:, None] * v_stride_T
+                + d[None, :] * v_stride_D
+            )
+            mask_4 = (t[:, None] < T) & (d[None, :] < D)
+            v = tl.load(v_at, mask=mask_4, other=0.0)
+            # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = tl.dot(
+                (tl.where(mask_3, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    m_part_at = (
+        m_part_ptr
+        + part * m_part_stride_splits
+        + b * m_part_stride_B
+        + h * m_part_stride_Hq
+        + l * m_part_stride_L
+    )
+    tl.store(m_part_at, m, mask=l < L)
+    p_sum_part_at = (
+        p_sum_part_ptr
+        + part * p_sum_part_stride_splits
+        + b * p_sum_part_stride_B
+        + h * p_sum_part_stride_Hq
+        + l * p_sum_part_stride_L
+    )
+    tl.store(p_sum_part_at, p_sum, mask=l < L)
+    o_sum_part_at = (
+        o_sum_part_ptr
+        + part * o_sum_part_stride_splits
+        + b * o_sum_part_stride_B
+        + h * o_sum_part_stride_Hq
+        + l[:, None] * o_sum_part_stride_L
+        + d[None, :] * o_sum_part_stride_D
+    )
+    tl.store(o_sum_part_at, o_sum, mask=mask)
+
+
+@triton.jit
+def _attention_causal_flash_part_described(
+    q_desc,
+    k_desc,
+    v_desc,
+    m_part_ptr,
+    p_sum_part_ptr,
+    o_sum_part_ptr,
+    B,
+    Hq,
+    Hkv,
+    L,
+    T,
+    D,
+    span,
+    m_part_stride_splits,
+    m_part_stride_B,
+    m_part_stride_Hq,
+    m_part_stride_L,
+    p_sum_part_stride_splits,
+    p_sum_part_stride_B,
+    p_sum_part_stride_Hq,
+    p_sum_part_stride_L,
+    o_sum_part_stride_splits,
+    o_sum_part_stride_B,
+    o_sum_part_stride_Hq,
+    o_sum_part_stride_L,
+    o_sum_part_stride_D,
+    BLOCK_L: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, l in parallel by blocks, d whole, t streamed, t in splits parts; tiles move through descriptors.
+
+    lse: reuses the max of p.
+    lse: reuses the sum of p.
+    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    l_first = (pid % tl.cdiv(L, BLOCK_L)) * BLOCK_L
+    l = l_first + tl.arange(0, BLOCK_L)
+    l_last = tl.minimum(l_first + BLOCK_L, L) - 1
+    h = pid // tl.cdiv(L, BLOCK_L) % Hq
+    b = pid // tl.cdiv(L, BLOCK_L) // Hq % B
+    part = pid // tl.cdiv(L, BLOCK_L) // Hq // B
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    q = q_desc.load([b, h, l_first, 0]).reshape(BLOCK_L, BLOCK_D)
+    m = tl.full((BLOCK_L,), float("-inf"), tl.float32)
+    p_sum = tl.zeros((BLOCK_L,), tl.float32)
+    o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    # tiles inside, then the masked ones at the edge
+    t_inner = (
+        part * span
+        + tl.maximum(tl.minimum(tl.minimum(T, l_first + T + 1 - L), part * span + span) - (part * span), 0) // BLOCK_T * BLOCK_T
+    )
+    for t_part in tl.static_range(2):
+        for t_start in range(
+            t_inner if t_part == 1 else part * span,
+            tl.minimum(tl.minimum(T, l_last + T + 1 - L), part * span + span) if t_part == 1 else t_inner,
+            BLOCK_T,
+        ):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            k = k_desc.load([b, h // (Hq // Hkv), t_start, 0]).reshape(BLOCK_T, BLOCK_D).T
+            s_sum = tl.dot(q, k, input_precision="ieee")
+            # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D) for t < l + 1 + T - L
+            mask = (t[None, :] < T) & ((t + L)[None, :] <= (l + T)[:, None])
+            m_chunk = reduce_max(tl.where(mask, s_sum, float("-inf")) if t_part == 1 else s_sum, axis=1)
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(mask, e, 0.0) if t_part == 1 else e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v = v_desc.load([b, h // (Hq // Hkv), t_start, 0]).reshape(BLOCK_T, BLOCK_D)
+            # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = tl.dot(
+                (tl.where(mask, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    m_part_at = (
+        m_part_ptr
+        + part * m_part_stride_splits
+        + b * m_part_stride_B
+        + h * m_part_stride_Hq
+        + l * m_part_stride_L
+    )
+    tl.store(m_part_at, m, mask=l < L)
+    p_sum_part_at = (
+        p_sum_part_ptr
+        + part * p_sum_part_stride_splits
+        + b * p_sum_part_stride_B
+        + h * p_sum_part_stride_Hq
+        + l * p_sum_part_stride_L
+    )
+    tl.store(p_sum_part_at, p_sum, mask=l < L)
+    o_sum_part_at = (
+        o_sum_part_ptr
+        + part * o_sum_part_stride_splits
+        + b * o_sum_part_stride_B
+        + h * o_sum_part_stride_Hq
+        + l[:, None] * o_sum_part_stride_L
+        + d[None, :] * o_sum_part_stride_D
+    )
+    mask_2 = (l[:, None] < L) & (d[None, :] < D)
+    tl.store(o_sum_part_at, o_sum, mask=mask_2)
+
+
+@triton.jit(do_not_specialize=["splits"])
+def _attention_causal_flash_merge(
+    o_ptr,
+    lse_ptr,
+    m_part_ptr,
+    p_sum_part_ptr,
+    o_sum_part_ptr,
+    Hq,
+    L,
+    T,
+    D,
+    splits,
+    o_stride_B,
+    o_stride_Hq,
+    o_stride_L,
+    o_stride_D,
+    lse_stride_B,
+    lse_stride_Hq,
+    lse_stride_L,
+    m_part_stride_splits,
+    m_part_stride_B,
+    m_part_stride_Hq,
+    m_part_stride_L,
+    p_sum_part_stride_splits,
+    p_sum_part_stride_B,
+    p_sum_part_stride_Hq,
+    p_sum_part_stride_L,
+    o_sum_part_stride_splits,
+    o_sum_part_stride_B,
+    o_sum_part_stride_Hq,
+    o_sum_part_stride_L,
+    o_sum_part_stride_D,
+    BLOCK_splits: tl.constexpr,
+    BLOCK_L: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, l in parallel by blocks, d whole, parts of t joined.
+
+    lse: reuses the max of p.
+    lse: reuses the sum of p.
+    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    l = (pid % tl.cdiv(L, BLOCK_L)) * BLOCK_L + tl.arange(0, BLOCK_L)
+    h = pid // tl.cdiv(L, BLOCK_L) % Hq
+    b = pid // tl.cdiv(L, BLOCK_L) // Hq
+    part = tl.arange(0, BLOCK_splits).to(INDEX)
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    m_parts_at = (
+        m_part_ptr
+        + part[:, None] * m_part_stride_splits
+        + b * m_part_stride_B
+        + h * m_part_stride_Hq
+        + l[None, :] * m_part_stride_L
+    )
+    mask = (part[:, None] < splits) & (l[None, :] < L)
+    m_parts = tl.load(m_parts_at, mask=mask, other=float("-inf"))
+    m = reduce_max(m_parts, axis=0)
+    m_safe_2 = tl.where(m == float("-inf"), 0.0, m)
+    p_sum_parts_at = (
+        p_sum_part_ptr
+        + part[:, None] * p_sum_part_stride_splits
+        + b * p_sum_part_stride_B
+        + h * p_sum_part_stride_Hq
+        + l[None, :] * p_sum_part_stride_L
+    )
+    p_sum_parts = tl.load(p_sum_parts_at, mask=mask, other=0.0)
+    scale_2 = tl.exp(m_parts - m_safe_2[None, :])
+    p_sum = tl.sum(p_sum_parts * scale_2, axis=0)
+    o_sum_parts_at = (
+        o_sum_part_ptr
+        + part[:, None, None] * o_sum_part_stride_splits
+        + b * o_sum_part_stride_B
+        + h * o_sum_part_stride_Hq
+        + l[None, :, None] * o_sum_part_stride_L
+        + d[None, None, :] * o_sum_part_stride_D
+    )
+    mask_2 = (part[:, None, None] < splits) & (l[None, :, None] < L) & (d[None, None, :] < D)
+    o_sum_parts = tl.load(o_sum_parts_at, mask=mask_2, other=0.0)
+    o_sum = tl.sum(o_sum_parts * scale_2[:, :, None], axis=0)
+    # a row without a finite value is what IEEE arithmetic makes of it
+    p_sum = tl.where((m == float("-inf")) & (T > 0) & (l + T + 1 - L > 0), float("nan"), p_sum)
+    # a row without a finite value is what IEEE arithmetic makes of it
+    o_sum = tl.where(
+        (m[:, None] == float("-inf")) & (T > 0) & ((l + T + 1 - L)[:, None] > 0), float("nan"), o_sum
+    )
+    o = tl.where((T > 0) & ((l + T + 1 - L)[:, None] > 0), o_sum / p_sum[:, None], 0.0)
+    o_at = o_ptr + b * o_stride_B + h * o_stride_Hq + l[:, None] * o_stride_L + d[None, :] * o_stride_D
+    mask_3 = (l[:, None] < L) & (d[None, :] < D)
+    tl.store(o_at, o, mask=mask_3)
+    # lse[b, h, l] = logsumexp[t](s[b, h, l, t])
+    lse = m + tl.log(p_sum)
+    lse_at = lse_ptr + b * lse_stride_B + h * lse_stride_Hq + l * lse_stride_L
+    tl.store(lse_at, lse, mask=l < L)
+
+
 def _configure_attention_causal_flash(
     B: int,
     Hq: int,
@@ -1204,23 +3738,56 @@ def _configure_attention_causal_flash(
     T: int,
     D: int,
     width: int,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `flash` for one shape."""
     BLOCK_D = launch.power_of_2(D, 16)
-    BLOCK_L = launch.power_of_2(L, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_D))))
-    BLOCK_T = launch.power_of_2(T, 16, 64 if width < 4 else 32)
+    # rows, chunk, warps, stages: the first that registers and shared memory hold
+    BLOCK_L, chunk, num_warps, num_stages = launch.pick_chain(
+        L, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D, width, 232448, B * Hq, edged=True
+    )
+    BLOCK_T = launch.power_of_2(T, 16, chunk)
     options = {
         "BLOCK_L": BLOCK_L,
         "BLOCK_D": BLOCK_D,
         "BLOCK_T": BLOCK_T,
-        "num_warps": 8 if width < 4 else 4,
-        "num_stages": 2,
+        "num_warps": num_warps,
+        "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_attention_causal_flash")
-    return _attention_causal_flash, B * Hq * triton.cdiv(L, options["BLOCK_L"]), options
+    if described and options["BLOCK_D"] <= 256:
+        return (
+            _attention_causal_flash_described,
+            B * Hq * triton.cdiv(L, options["BLOCK_L"]),
+            options,
+            (
+                (1, 1, options["BLOCK_L"], options["BLOCK_D"]),
+                (1, 1, options["BLOCK_T"], options["BLOCK_D"]),
+                (1, 1, options["BLOCK_T"], options["BLOCK_D"]),
+                None,
+                None,
+            ),
+        )
+    return _attention_causal_flash, B * Hq * triton.cdiv(L, options["BLOCK_L"]), options, None
+
+
+def _configure_attention_causal_flash_merge(B: int, Hq: int, L: int, D: int, splits: int):
+    """Kernel, grid and launch options of `_attention_causal_flash_merge` for one shape."""
+    BLOCK_splits = launch.power_of_2(splits)
+    BLOCK_L = launch.power_of_2(L, 1, 1)
+    BLOCK_D = launch.power_of_2(D)
+    options = {
+        "BLOCK_splits": BLOCK_splits,
+        "BLOCK_L": BLOCK_L,
+        "BLOCK_D": BLOCK_D,
+        "num_warps": launch.warps(BLOCK_splits * BLOCK_L * BLOCK_D, 32),
+        "num_stages": 1,
+        "enable_fp_fusion": True,
+    }
+    return _attention_causal_flash_merge, B * Hq * triton.cdiv(L, BLOCK_L), options
 
 
 def _attention_causal__check(q, k, v):
@@ -1247,44 +3814,182 @@ def _attention_causal__launch(call, dims, q, k, v, o, lse):
     """Start the kernels of `attention_causal` on checked arguments; `call` remembers them for calls of this kind."""
     B, Hq, Hkv, L, T, D = dims
     width = max(t.element_size() for t in (q, k, v))
-    kernel, grid, options = _configure_attention_causal_flash(
-        B, Hq, L, T, D, width, tuned=call.tuned("flash")
+    described = launch.describable(q, k, v)
+    kernel, grid, options, tiles = _configure_attention_causal_flash(
+        B, Hq, L, T, D, width, described, tuned=call.tuned("flash")
     )
-    call.start(
-        kernel,
-        grid,
-        options,
-        q,
-        k,
-        v,
-        o,
-        lse,
-        Hq,
-        Hkv,
-        L,
-        T,
-        D,
-        q.stride(0),
-        q.stride(1),
-        q.stride(2),
-        q.stride(3),
-        k.stride(0),
-        k.stride(1),
-        k.stride(2),
-        k.stride(3),
-        v.stride(0),
-        v.stride(1),
-        v.stride(2),
-        v.stride(3),
-        o.stride(0),
-        o.stride(1),
-        o.stride(2),
-        o.stride(3),
-        lse.stride(0),
-        lse.stride(1),
-        lse.stride(2),
-        INDEX=launch.index_type(q, k, v, o, lse),
-    )
+    splits, span = launch.split(T, options["BLOCK_T"], grid)
+    if splits > 1:
+        m_part = call.workspace((splits, B, Hq, L), launch.DTYPES["f32"])
+        p_sum_part = call.workspace((splits, B, Hq, L), launch.DTYPES["f32"])
+        o_sum_part = call.workspace((splits, B, Hq, L, D), launch.DTYPES["f32"])
+        if tiles is not None:
+            tiles = (tiles[0], tiles[1], tiles[2], None, None, None)
+            call.start(
+                _attention_causal_flash_part_described,
+                grid * splits,
+                options,
+                *launch.describe((q, k, v, m_part, p_sum_part, o_sum_part), tiles),
+                B,
+                Hq,
+                Hkv,
+                L,
+                T,
+                D,
+                span,
+                m_part.stride(0),
+                m_part.stride(1),
+                m_part.stride(2),
+                m_part.stride(3),
+                p_sum_part.stride(0),
+                p_sum_part.stride(1),
+                p_sum_part.stride(2),
+                p_sum_part.stride(3),
+                o_sum_part.stride(0),
+                o_sum_part.stride(1),
+                o_sum_part.stride(2),
+                o_sum_part.stride(3),
+                o_sum_part.stride(4),
+                INDEX=launch.index_type(q, k, v, m_part, p_sum_part, o_sum_part),
+            )
+        else:
+            call.start(
+                _attention_causal_flash_part,
+                grid * splits,
+                options,
+                q,
+                k,
+                v,
+                m_part,
+                p_sum_part,
+                o_sum_part,
+                B,
+                Hq,
+                Hkv,
+                L,
+                T,
+                D,
+                span,
+                q.stride(0),
+                q.stride(1),
+                q.stride(2),
+                q.stride(3),
+                k.stride(0),
+                k.stride(1),
+                k.stride(2),
+                k.stride(3),
+                v.stride(0),
+                v.stride(1),
+                v.stride(2),
+                v.stride(3),
+                m_part.stride(0),
+                m_part.stride(1),
+                m_part.stride(2),
+                m_part.stride(3),
+                p_sum_part.stride(0),
+                p_sum_part.stride(1),
+                p_sum_part.stride(2),
+                p_sum_part.stride(3),
+                o_sum_part.stride(0),
+                o_sum_part.stride(1),
+                o_sum_part.stride(2),
+                o_sum_part.stride(3),
+                o_sum_part.stride(4),
+                INDEX=launch.index_type(q, k, v, m_part, p_sum_part, o_sum_part),
+            )
+        kernel, grid, options = _configure_attention_causal_flash_merge(B, Hq, L, D, splits)
+        call.start(
+            kernel,
+            grid,
+            options,
+            o,
+            lse,
+            m_part,
+            p_sum_part,
+            o_sum_part,
+            Hq,
+            L,
+            T,
+            D,
+            splits,
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            o.stride(3),
+            lse.stride(0),
+            lse.stride(1),
+            lse.stride(2),
+            m_part.stride(0),
+            m_part.stride(1),
+            m_part.stride(2),
+            m_part.stride(3),
+            p_sum_part.stride(0),
+            p_sum_part.stride(1),
+            p_sum_part.stride(2),
+            p_sum_part.stride(3),
+            o_sum_part.stride(0),
+            o_sum_part.stride(1),
+            o_sum_part.stride(2),
+            o_sum_part.stride(3),
+            o_sum_part.stride(4),
+            INDEX=launch.index_type(o, lse, m_part, p_sum_part, o_sum_part),
+        )
+    elif tiles is not None:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *launch.describe((q, k, v, o, lse), tiles),
+            Hq,
+            Hkv,
+            L,
+            T,
+            D,
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            o.stride(3),
+            lse.stride(0),
+            lse.stride(1),
+            lse.stride(2),
+            INDEX=launch.index_type(q, k, v, o, lse),
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            q,
+            k,
+            v,
+            o,
+            lse,
+            Hq,
+            Hkv,
+            L,
+            T,
+            D,
+            q.stride(0),
+            q.stride(1),
+            q.stride(2),
+            q.stride(3),
+            k.stride(0),
+            k.stride(1),
+            k.stride(2),
+            k.stride(3),
+            v.stride(0),
+            v.stride(1),
+            v.stride(2),
+            v.stride(3),
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            o.stride(3),
+            lse.stride(0),
+            lse.stride(1),
+            lse.stride(2),
+            INDEX=launch.index_type(q, k, v, o, lse),
+        )
 
 
 def attention_causal(
@@ -1384,6 +4089,7 @@ def _attention_window_flash(
     """Streamed: b in parallel, h in parallel, l in parallel by blocks, d whole, t streamed.
 
     o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
     p: online beside p by g = exp(m_old - m_new).
     o: online beside p by g = exp(m_old - m_new).
     """
@@ -1400,35 +4106,60 @@ def _attention_window_flash(
     m = tl.full((BLOCK_L,), float("-inf"), tl.float32)
     p_sum = tl.zeros((BLOCK_L,), tl.float32)
     o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
-    for t_start in range(tl.maximum(l_first + T + 1 - L - W, 0), tl.minimum(T, l_last + T + 1 - L), BLOCK_T):
-        t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
-        k_at = k_ptr + b * k_stride_B + h * k_stride_H + t[None, :] * k_stride_T + d[:, None] * k_stride_D
-        mask_2 = (d[:, None] < D) & (t[None, :] < T)
-        k = tl.load(k_at, mask=mask_2, other=0.0)
-        s_sum = tl.dot(q, k, input_precision="ieee")
-        # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h, t, d]) / sqrt(D) for 0 <= l + T - L - t < W
-        s = s_sum / tl.sqrt(tl.cast(D, tl.float32))
-        mask_3 = (
-            (t[None, :] < T)
-            & ((t + L)[None, :] <= (l + T)[:, None])
-            & ((l + T + 1)[:, None] <= (t + L + W)[None, :])
-        )
-        m_chunk = reduce_max(tl.where(mask_3, s, float("-inf")), axis=1)
-        m_new = maximum(m, m_chunk)
-        # before the first finite value the state has no mass: keep exp(-inf - -inf) out
-        m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
-        e = tl.exp(s - m_safe[:, None])
-        scale = tl.exp(m - m_safe)
-        p_sum = p_sum * scale
-        p_sum_chunk = tl.sum(tl.where(mask_3, e, 0.0), axis=1)
-        p_sum = p_sum + p_sum_chunk
-        v_at = v_ptr + b * v_stride_B + h * v_stride_H + t[:, None] * v_stride_T + d[None, :] * v_stride_D
-        mask_4 = (t[:, None] < T) & (d[None, :] < D)
-        v = tl.load(v_at, mask=mask_4, other=0.0)
-        # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h, t, d])
-        o_sum = o_sum * scale[:, None]
-        o_sum = tl.dot(tl.where(mask_3, e, 0.0).to(tl.bfloat16), v, o_sum, input_precision="ieee")
-        m = m_new
+    # masked tiles at the edge, tiles inside, masked tiles at the other edge
+    t_first = (
+        tl.maximum(l_first + T + 1 - L - W, 0)
+        + tl.cdiv(tl.maximum(tl.maximum(tl.maximum(l_first + T + 1 - L - W, l_last + T + 1 - L - W), 0) - (tl.maximum(l_first + T + 1 - L - W, 0)), 0), BLOCK_T) * BLOCK_T
+    )
+    t_inner = tl.maximum(
+        tl.maximum(l_first + T + 1 - L - W, 0)
+        + tl.maximum(tl.minimum(T, l_first + T + 1 - L) - (tl.maximum(l_first + T + 1 - L - W, 0)), 0)
+        // BLOCK_T
+        * BLOCK_T,
+        t_first,
+    )
+    for t_part in tl.static_range(3):
+        for t_start in range(
+            tl.maximum(l_first + T + 1 - L - W, 0) if t_part == 0 else (t_first if t_part == 1 else t_inner),
+            tl.minimum(t_first, tl.minimum(T, l_last + T + 1 - L)) if t_part
+            == 0 else (t_inner if t_part == 1 else tl.minimum(T, l_last + T + 1 - L)),
+            BLOCK_T,
+        ):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            k_at = k_ptr + b * k_stride_B + h * k_stride_H + t[None, :] * k_stride_T + d[:, None] * k_stride_D
+            mask_2 = (d[:, None] < D) & (t[None, :] < T)
+            k = tl.load(k_at, mask=mask_2, other=0.0)
+            s_sum = tl.dot(q, k, input_precision="ieee")
+            # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h, t, d]) / sqrt(D) for 0 <= l + T - L - t < W
+            mask_3 = (
+                (t[None, :] < T)
+                & ((t + L)[None, :] <= (l + T)[:, None])
+                & ((l + T + 1)[:, None] <= (t + L + W)[None, :])
+            )
+            m_chunk = reduce_max(tl.where(mask_3, s_sum, float("-inf")) if t_part != 1 else s_sum, axis=1)
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(mask_3, e, 0.0) if t_part != 1 else e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v_at = v_ptr + b * v_stride_B + h * v_stride_H + t[:, None] * v_stride_T + d[None, :] * v_stride_D
+            mask_4 = (t[:, None] < T) & (d[None, :] < D)
+            v = tl.load(v_at, mask=mask_4, other=0.0)
+            # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h, t, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = tl.dot(
+                (tl.where(mask_3, e, 0.0) if t_part != 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
     # a row without a finite value is what IEEE arithmetic makes of it
     p_sum = tl.where(
         (m == float("-inf"))
@@ -1461,6 +4192,560 @@ def _attention_window_flash(
     tl.store(o_at, o, mask=mask)
 
 
+@triton.jit
+def _attention_window_flash_described(
+    q_desc,
+    k_desc,
+    v_desc,
+    o_ptr,
+    H,
+    L,
+    T,
+    W,
+    D,
+    o_stride_B,
+    o_stride_H,
+    o_stride_L,
+    o_stride_D,
+    BLOCK_L: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, l in parallel by blocks, d whole, t streamed; tiles move through descriptors.
+
+    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    l_first = (pid % tl.cdiv(L, BLOCK_L)) * BLOCK_L
+    l = l_first + tl.arange(0, BLOCK_L)
+    l_last = tl.minimum(l_first + BLOCK_L, L) - 1
+    h = pid // tl.cdiv(L, BLOCK_L) % H
+    b = pid // tl.cdiv(L, BLOCK_L) // H
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    q = q_desc.load([b, h, l_first, 0]).reshape(BLOCK_L, BLOCK_D)
+    m = tl.full((BLOCK_L,), float("-inf"), tl.float32)
+    p_sum = tl.zeros((BLOCK_L,), tl.float32)
+    o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    # masked tiles at the edge, tiles inside, masked tiles at the other edge
+    t_first = (
+        tl.maximum(l_first + T + 1 - L - W, 0)
+        + tl.cdiv(tl.maximum(tl.maximum(tl.maximum(l_first + T + 1 - L - W, l_last + T + 1 - L - W), 0) - (tl.maximum(l_first + T + 1 - L - W, 0)), 0), BLOCK_T) * BLOCK_T
+    )
+    t_inner = tl.maximum(
+        tl.maximum(l_first + T + 1 - L - W, 0)
+        + tl.maximum(tl.minimum(T, l_first + T + 1 - L) - (tl.maximum(l_first + T + 1 - L - W, 0)), 0)
+        // BLOCK_T
+        * BLOCK_T,
+        t_first,
+    )
+    for t_part in tl.static_range(3):
+        for t_start in range(
+            tl.maximum(l_first + T + 1 - L - W, 0) if t_part == 0 else (t_first if t_part == 1 else t_inner),
+            tl.minimum(t_first, tl.minimum(T, l_last + T + 1 - L)) if t_part
+            == 0 else (t_inner if t_part == 1 else tl.minimum(T, l_last + T + 1 - L)),
+            BLOCK_T,
+        ):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            k = k_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D).T
+            s_sum = tl.dot(q, k, input_precision="ieee")
+            # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h, t, d]) / sqrt(D) for 0 <= l + T - L - t < W
+            mask = (
+                (t[None, :] < T)
+                & ((t + L)[None, :] <= (l + T)[:, None])
+                & ((l + T + 1)[:, None] <= (t + L + W)[None, :])
+            )
+            m_chunk = reduce_max(tl.where(mask, s_sum, float("-inf")) if t_part != 1 else s_sum, axis=1)
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(mask, e, 0.0) if t_part != 1 else e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v = v_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D)
+            # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h, t, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = tl.dot(
+                (tl.where(mask, e, 0.0) if t_part != 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    # a row without a finite value is what IEEE arithmetic makes of it
+    p_sum = tl.where(
+        (m == float("-inf"))
+        & (T > 0)
+        & (l + T + 1 - L > 0)
+        & (l + T + 1 - L - W < T)
+        & (l + T + 1 - L - W < l + T + 1 - L),
+        float("nan"),
+        p_sum,
+    )
+    # a row without a finite value is what IEEE arithmetic makes of it
+    o_sum = tl.where(
+        (m[:, None] == float("-inf"))
+        & (T > 0)
+        & ((l + T + 1 - L)[:, None] > 0)
+        & ((l + T + 1 - L - W)[:, None] < T)
+        & ((l + T + 1 - L - W)[:, None] < (l + T + 1 - L)[:, None]),
+        float("nan"),
+        o_sum,
+    )
+    o = tl.where(
+        (T > 0)
+        & ((l + T + 1 - L)[:, None] > 0)
+        & ((l + T + 1 - L - W)[:, None] < T)
+        & ((l + T + 1 - L - W)[:, None] < (l + T + 1 - L)[:, None]),
+        o_sum / p_sum[:, None],
+        0.0,
+    )
+    o_at = o_ptr + b * o_stride_B + h * o_stride_H + l[:, None] * o_stride_L + d[None, :] * o_stride_D
+    mask_2 = (l[:, None] < L) & (d[None, :] < D)
+    tl.store(o_at, o, mask=mask_2)
+
+
+@triton.jit
+def _attention_window_flash_part(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    m_part_ptr,
+    p_sum_part_ptr,
+    o_sum_part_ptr,
+    B,
+    H,
+    L,
+    T,
+    W,
+    D,
+    span,
+    q_stride_B,
+    q_stride_H,
+    q_stride_L,
+    q_stride_D,
+    k_stride_B,
+    k_stride_H,
+    k_stride_T,
+    k_stride_D,
+    v_stride_B,
+    v_stride_H,
+    v_stride_T,
+    v_stride_D,
+    m_part_stride_splits,
+    m_part_stride_B,
+    m_part_stride_H,
+    m_part_stride_L,
+    p_sum_part_stride_splits,
+    p_sum_part_stride_B,
+    p_sum_part_stride_H,
+    p_sum_part_stride_L,
+    o_sum_part_stride_splits,
+    o_sum_part_stride_B,
+    o_sum_part_stride_H,
+    o_sum_part_stride_L,
+    o_sum_part_stride_D,
+    BLOCK_L: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, l in parallel by blocks, d whole, t streamed, t in splits parts.
+
+    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    l_first = (pid % tl.cdiv(L, BLOCK_L)) * BLOCK_L
+    l = l_first + tl.arange(0, BLOCK_L)
+    l_last = tl.minimum(l_first + BLOCK_L, L) - 1
+    h = pid // tl.cdiv(L, BLOCK_L) % H
+    b = pid // tl.cdiv(L, BLOCK_L) // H % B
+    part = pid // tl.cdiv(L, BLOCK_L) // H // B
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    q_at = q_ptr + b * q_stride_B + h * q_stride_H + l[:, None] * q_stride_L + d[None, :] * q_stride_D
+    mask = (l[:, None] < L) & (d[None, :] < D)
+    q = tl.load(q_at, mask=mask, other=0.0)
+    m = tl.full((BLOCK_L,), float("-inf"), tl.float32)
+    p_sum = tl.zeros((BLOCK_L,), tl.float32)
+    o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    # masked tiles at the edge, tiles inside, masked tiles at the other edge
+    t_first = (
+        part * span
+        + tl.maximum(l_first + T + 1 - L - W, 0)
+        + tl.cdiv(tl.maximum(tl.maximum(tl.maximum(tl.maximum(l_first + T + 1 - L - W, l_last + T + 1 - L - W), part * span + tl.maximum(l_first + T + 1 - L - W, 0)), 0) - (part * span + tl.maximum(l_first + T + 1 - L - W, 0)), 0), BLOCK_T) * BLOCK_T
+    )
+    t_inner = tl.maximum(
+        part * span
+        + tl.maximum(l_first + T + 1 - L - W, 0)
+        + tl.maximum(
+            tl.minimum(
+                tl.minimum(T, l_first + T + 1 - L),
+                part * span + span + tl.maximum(l_first + T + 1 - L - W, 0),
+            )
+            - (part * span + tl.maximum(l_first + T + 1 - L - W, 0)),
+            0,
+        )
+        // BLOCK_T
+        * BLOCK_T,
+        t_first,
+    )
+    for t_part in tl.static_range(3):
+        for t_start in range(
+            part * span + tl.maximum(l_first + T + 1 - L - W, 0) if t_part
+            == 0 else (t_first if t_part == 1 else t_inner),
+            tl.minimum(
+                t_first,
+                tl.minimum(
+                    tl.minimum(T, l_last + T + 1 - L),
+                    part * span + span + tl.maximum(l_first + T + 1 - L - W, 0),
+                ),
+            ) if t_part
+            == 0 else (
+                t_inner if t_part
+                == 1 else tl.minimum(
+                    tl.minimum(T, l_last + T + 1 - L),
+                    part * span + span + tl.maximum(l_first + T + 1 - L - W, 0),
+                ),
+            ),
+            BLOCK_T,
+        ):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            k_at = k_ptr + b * k_stride_B + h * k_stride_H + t[None, :] * k_stride_T + d[:, None] * k_stride_D
+            mask_2 = (d[:, None] < D) & (t[None, :] < T)
+            k = tl.load(k_at, mask=mask_2, other=0.0)
+            s_sum = tl.dot(q, k, input_precision="ieee")
+            # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h, t, d]) / sqrt(D) for 0 <= l + T - L - t < W
+            mask_3 = (
+                (t[None, :] < T)
+                & ((t + L)[None, :] <= (l + T)[:, None])
+                & ((l + T + 1)[:, None] <= (t + L + W)[None, :])
+            )
+            m_chunk = reduce_max(tl.where(mask_3, s_sum, float("-inf")) if t_part != 1 else s_sum, axis=1)
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(mask_3, e, 0.0) if t_part != 1 else e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v_at = v_ptr + b * v_stride_B + h * v_stride_H + t[:, None] * v_stride_T + d[None, :] * v_stride_D
+            mask_4 = (t[:, None] < T) & (d[None, :] < D)
+            v = tl.load(v_at, mask=mask_4, other=0.0)
+            # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h, t, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = tl.dot(
+                (tl.where(mask_3, e, 0.0) if t_part != 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    m_part_at = (
+        m_part_ptr
+        + part * m_part_stride_splits
+        + b * m_part_stride_B
+        + h * m_part_stride_H
+        + l * m_part_stride_L
+    )
+    tl.store(m_part_at, m, mask=l < L)
+    p_sum_part_at = (
+        p_sum_part_ptr
+        + part * p_sum_part_stride_splits
+        + b * p_sum_part_stride_B
+        + h * p_sum_part_stride_H
+        + l * p_sum_part_stride_L
+    )
+    tl.store(p_sum_part_at, p_sum, mask=l < L)
+    o_sum_part_at = (
+        o_sum_part_ptr
+        + part * o_sum_part_stride_splits
+        + b * o_sum_part_stride_B
+        + h * o_sum_part_stride_H
+        + l[:, None] * o_sum_part_stride_L
+        + d[None, :] * o_sum_part_stride_D
+    )
+    tl.store(o_sum_part_at, o_sum, mask=mask)
+
+
+@triton.jit
+def _attention_window_flash_part_described(
+    q_desc,
+    k_desc,
+    v_desc,
+    m_part_ptr,
+    p_sum_part_ptr,
+    o_sum_part_ptr,
+    B,
+    H,
+    L,
+    T,
+    W,
+    D,
+    span,
+    m_part_stride_splits,
+    m_part_stride_B,
+    m_part_stride_H,
+    m_part_stride_L,
+    p_sum_part_stride_splits,
+    p_sum_part_stride_B,
+    p_sum_part_stride_H,
+    p_sum_part_stride_L,
+    o_sum_part_stride_splits,
+    o_sum_part_stride_B,
+    o_sum_part_stride_H,
+    o_sum_part_stride_L,
+    o_sum_part_stride_D,
+    BLOCK_L: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, l in parallel by blocks, d whole, t streamed, t in splits parts; tiles move through descriptors.
+
+    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    l_first = (pid % tl.cdiv(L, BLOCK_L)) * BLOCK_L
+    l = l_first + tl.arange(0, BLOCK_L)
+    l_last = tl.minimum(l_first + BLOCK_L, L) - 1
+    h = pid // tl.cdiv(L, BLOCK_L) % H
+    b = pid // tl.cdiv(L, BLOCK_L) // H % B
+    part = pid // tl.cdiv(L, BLOCK_L) // H // B
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    q = q_desc.load([b, h, l_first, 0]).reshape(BLOCK_L, BLOCK_D)
+    m = tl.full((BLOCK_L,), float("-inf"), tl.float32)
+    p_sum = tl.zeros((BLOCK_L,), tl.float32)
+    o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    # masked tiles at the edge, tiles inside, masked tiles at the other edge
+    t_first = (
+        part * span
+        + tl.maximum(l_first + T + 1 - L - W, 0)
+        + tl.cdiv(tl.maximum(tl.maximum(tl.maximum(tl.maximum(l_first + T + 1 - L - W, l_last + T + 1 - L - W), part * span + tl.maximum(l_first + T + 1 - L - W, 0)), 0) - (part * span + tl.maximum(l_first + T + 1 - L - W, 0)), 0), BLOCK_T) * BLOCK_T
+    )
+    t_inner = tl.maximum(
+        part * span
+        + tl.maximum(l_first + T + 1 - L - W, 0)
+        + tl.maximum(
+            tl.minimum(
+                tl.minimum(T, l_first + T + 1 - L),
+                part * span + span + tl.maximum(l_first + T + 1 - L - W, 0),
+            )
+            - (part * span + tl.maximum(l_first + T + 1 - L - W, 0)),
+            0,
+        )
+        // BLOCK_T
+        * BLOCK_T,
+        t_first,
+    )
+    for t_part in tl.static_range(3):
+        for t_start in range(
+            part * span + tl.maximum(l_first + T + 1 - L - W, 0) if t_part
+            == 0 else (t_first if t_part == 1 else t_inner),
+            tl.minimum(
+                t_first,
+                tl.minimum(
+                    tl.minimum(T, l_last + T + 1 - L),
+                    part * span + span + tl.maximum(l_first + T + 1 - L - W, 0),
+                ),
+            ) if t_part
+            == 0 else (
+                t_inner if t_part
+                == 1 else tl.minimum(
+                    tl.minimum(T, l_last + T + 1 - L),
+                    part * span + span + tl.maximum(l_first + T + 1 - L - W, 0),
+                ),
+            ),
+            BLOCK_T,
+        ):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            k = k_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D).T
+            s_sum = tl.dot(q, k, input_precision="ieee")
+            # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h, t, d]) / sqrt(D) for 0 <= l + T - L - t < W
+            mask = (
+                (t[None, :] < T)
+                & ((t + L)[None, :] <= (l + T)[:, None])
+                & ((l + T + 1)[:, None] <= (t + L + W)[None, :])
+            )
+            m_chunk = reduce_max(tl.where(mask, s_sum, float("-inf")) if t_part != 1 else s_sum, axis=1)
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(mask, e, 0.0) if t_part != 1 else e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v = v_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D)
+            # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h, t, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = tl.dot(
+                (tl.where(mask, e, 0.0) if t_part != 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    m_part_at = (
+        m_part_ptr
+        + part * m_part_stride_splits
+        + b * m_part_stride_B
+        + h * m_part_stride_H
+        + l * m_part_stride_L
+    )
+    tl.store(m_part_at, m, mask=l < L)
+    p_sum_part_at = (
+        p_sum_part_ptr
+        + part * p_sum_part_stride_splits
+        + b * p_sum_part_stride_B
+        + h * p_sum_part_stride_H
+        + l * p_sum_part_stride_L
+    )
+    tl.store(p_sum_part_at, p_sum, mask=l < L)
+    o_sum_part_at = (
+        o_sum_part_ptr
+        + part * o_sum_part_stride_splits
+        + b * o_sum_part_stride_B
+        + h * o_sum_part_stride_H
+        + l[:, None] * o_sum_part_stride_L
+        + d[None, :] * o_sum_part_stride_D
+    )
+    mask_2 = (l[:, None] < L) & (d[None, :] < D)
+    tl.store(o_sum_part_at, o_sum, mask=mask_2)
+
+
+@triton.jit(do_not_specialize=["splits"])
+def _attention_window_flash_merge(
+    o_ptr,
+    m_part_ptr,
+    p_sum_part_ptr,
+    o_sum_part_ptr,
+    H,
+    L,
+    T,
+    W,
+    D,
+    splits,
+    o_stride_B,
+    o_stride_H,
+    o_stride_L,
+    o_stride_D,
+    m_part_stride_splits,
+    m_part_stride_B,
+    m_part_stride_H,
+    m_part_stride_L,
+    p_sum_part_stride_splits,
+    p_sum_part_stride_B,
+    p_sum_part_stride_H,
+    p_sum_part_stride_L,
+    o_sum_part_stride_splits,
+    o_sum_part_stride_B,
+    o_sum_part_stride_H,
+    o_sum_part_stride_L,
+    o_sum_part_stride_D,
+    BLOCK_splits: tl.constexpr,
+    BLOCK_L: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, l in parallel by blocks, d whole, parts of t joined.
+
+    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    l = (pid % tl.cdiv(L, BLOCK_L)) * BLOCK_L + tl.arange(0, BLOCK_L)
+    h = pid // tl.cdiv(L, BLOCK_L) % H
+    b = pid // tl.cdiv(L, BLOCK_L) // H
+    part = tl.arange(0, BLOCK_splits).to(INDEX)
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    m_parts_at = (
+        m_part_ptr
+        + part[:, None] * m_part_stride_splits
+        + b * m_part_stride_B
+        + h * m_part_stride_H
+        + l[None, :] * m_part_stride_L
+    )
+    mask = (part[:, None] < splits) & (l[None, :] < L)
+    m_parts = tl.load(m_parts_at, mask=mask, other=float("-inf"))
+    m = reduce_max(m_parts, axis=0)
+    m_safe_2 = tl.where(m == float("-inf"), 0.0, m)
+    p_sum_parts_at = (
+        p_sum_part_ptr
+        + part[:, None] * p_sum_part_stride_splits
+        + b * p_sum_part_stride_B
+        + h * p_sum_part_stride_H
+        + l[None, :] * p_sum_part_stride_L
+    )
+    p_sum_parts = tl.load(p_sum_parts_at, mask=mask, other=0.0)
+    scale_2 = tl.exp(m_parts - m_safe_2[None, :])
+    p_sum = tl.sum(p_sum_parts * scale_2, axis=0)
+    o_sum_parts_at = (
+        o_sum_part_ptr
+        + part[:, None, None] * o_sum_part_stride_splits
+        + b * o_sum_part_stride_B
+        + h * o_sum_part_stride_H
+        + l[None, :, None] * o_sum_part_stride_L
+        + d[None, None, :] * o_sum_part_stride_D
+    )
+    mask_2 = (part[:, None, None] < splits) & (l[None, :, None] < L) & (d[None, None, :] < D)
+    o_sum_parts = tl.load(o_sum_parts_at, mask=mask_2, other=0.0)
+    o_sum = tl.sum(o_sum_parts * scale_2[:, :, None], axis=0)
+    # a row without a finite value is what IEEE arithmetic makes of it
+    p_sum = tl.where(
+        (m == float("-inf"))
+        & (T > 0)
+        & (l + T + 1 - L > 0)
+        & (l + T + 1 - L - W < T)
+        & (l + T + 1 - L - W < l + T + 1 - L),
+        float("nan"),
+        p_sum,
+    )
+    # a row without a finite value is what IEEE arithmetic makes of it
+    o_sum = tl.where(
+        (m[:, None] == float("-inf"))
+        & (T > 0)
+        & ((l + T + 1 - L)[:, None] > 0)
+        & ((l + T + 1 - L - W)[:, None] < T)
+        & ((l + T + 1 - L - W)[:, None] < (l + T + 1 - L)[:, None]),
+        float("nan"),
+        o_sum,
+    )
+    o = tl.where(
+        (T > 0)
+        & ((l + T + 1 - L)[:, None] > 0)
+        & ((l + T + 1 - L - W)[:, None] < T)
+        & ((l + T + 1 - L - W)[:, None] < (l + T + 1 - L)[:, None]),
+        o_sum / p_sum[:, None],
+        0.0,
+    )
+    o_at = o_ptr + b * o_stride_B + h * o_stride_H + l[:, None] * o_stride_L + d[None, :] * o_stride_D
+    mask_3 = (l[:, None] < L) & (d[None, :] < D)
+    tl.store(o_at, o, mask=mask_3)
+
+
 def _configure_attention_window_flash(
     B: int,
     H: int,
@@ -1468,23 +4753,55 @@ def _configure_attention_window_flash(
     T: int,
     D: int,
     width: int,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `flash` for one shape."""
     BLOCK_D = launch.power_of_2(D, 16)
-    BLOCK_L = launch.power_of_2(L, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_D))))
-    BLOCK_T = launch.power_of_2(T, 16, 64 if width < 4 else 32)
+    # rows, chunk, warps, stages: the first that registers and shared memory hold
+    BLOCK_L, chunk, num_warps, num_stages = launch.pick_chain(
+        L, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D, width, 232448, B * H, edged=True
+    )
+    BLOCK_T = launch.power_of_2(T, 16, chunk)
     options = {
         "BLOCK_L": BLOCK_L,
         "BLOCK_D": BLOCK_D,
         "BLOCK_T": BLOCK_T,
-        "num_warps": 8 if width < 4 else 4,
-        "num_stages": 2,
+        "num_warps": num_warps,
+        "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_attention_window_flash")
-    return _attention_window_flash, B * H * triton.cdiv(L, options["BLOCK_L"]), options
+    if described and options["BLOCK_D"] <= 256:
+        return (
+            _attention_window_flash_described,
+            B * H * triton.cdiv(L, options["BLOCK_L"]),
+            options,
+            (
+                (1, 1, options["BLOCK_L"], options["BLOCK_D"]),
+                (1, 1, options["BLOCK_T"], options["BLOCK_D"]),
+                (1, 1, options["BLOCK_T"], options["BLOCK_D"]),
+                None,
+            ),
+        )
+    return _attention_window_flash, B * H * triton.cdiv(L, options["BLOCK_L"]), options, None
+
+
+def _configure_attention_window_flash_merge(B: int, H: int, L: int, D: int, splits: int):
+    """Kernel, grid and launch options of `_attention_window_flash_merge` for one shape."""
+    BLOCK_splits = launch.power_of_2(splits)
+    BLOCK_L = launch.power_of_2(L, 1, 1)
+    BLOCK_D = launch.power_of_2(D)
+    options = {
+        "BLOCK_splits": BLOCK_splits,
+        "BLOCK_L": BLOCK_L,
+        "BLOCK_D": BLOCK_D,
+        "num_warps": launch.warps(BLOCK_splits * BLOCK_L * BLOCK_D, 32),
+        "num_stages": 1,
+        "enable_fp_fusion": True,
+    }
+    return _attention_window_flash_merge, B * H * triton.cdiv(L, BLOCK_L), options
 
 
 def _attention_window__check(q, k, v, W):
@@ -1505,38 +4822,172 @@ def _attention_window__launch(call, dims, q, k, v, W, o):
     """Start the kernels of `attention_window` on checked arguments; `call` remembers them for calls of this kind."""
     B, H, L, T, W, D = dims
     width = max(t.element_size() for t in (q, k, v))
-    kernel, grid, options = _configure_attention_window_flash(B, H, L, T, D, width, tuned=call.tuned("flash"))
-    call.start(
-        kernel,
-        grid,
-        options,
-        q,
-        k,
-        v,
-        o,
-        H,
-        L,
-        T,
-        W,
-        D,
-        q.stride(0),
-        q.stride(1),
-        q.stride(2),
-        q.stride(3),
-        k.stride(0),
-        k.stride(1),
-        k.stride(2),
-        k.stride(3),
-        v.stride(0),
-        v.stride(1),
-        v.stride(2),
-        v.stride(3),
-        o.stride(0),
-        o.stride(1),
-        o.stride(2),
-        o.stride(3),
-        INDEX=launch.index_type(q, k, v, o),
+    described = launch.describable(q, k, v)
+    kernel, grid, options, tiles = _configure_attention_window_flash(
+        B, H, L, T, D, width, described, tuned=call.tuned("flash")
     )
+    splits, span = launch.split(T, options["BLOCK_T"], grid)
+    if splits > 1:
+        m_part = call.workspace((splits, B, H, L), launch.DTYPES["f32"])
+        p_sum_part = call.workspace((splits, B, H, L), launch.DTYPES["f32"])
+        o_sum_part = call.workspace((splits, B, H, L, D), launch.DTYPES["f32"])
+        if tiles is not None:
+            tiles = (tiles[0], tiles[1], tiles[2], None, None, None)
+            call.start(
+                _attention_window_flash_part_described,
+                grid * splits,
+                options,
+                *launch.describe((q, k, v, m_part, p_sum_part, o_sum_part), tiles),
+                B,
+                H,
+                L,
+                T,
+                W,
+                D,
+                span,
+                m_part.stride(0),
+                m_part.stride(1),
+                m_part.stride(2),
+                m_part.stride(3),
+                p_sum_part.stride(0),
+                p_sum_part.stride(1),
+                p_sum_part.stride(2),
+                p_sum_part.stride(3),
+                o_sum_part.stride(0),
+                o_sum_part.stride(1),
+                o_sum_part.stride(2),
+                o_sum_part.stride(3),
+                o_sum_part.stride(4),
+                INDEX=launch.index_type(q, k, v, m_part, p_sum_part, o_sum_part),
+            )
+        else:
+            call.start(
+                _attention_window_flash_part,
+                grid * splits,
+                options,
+                q,
+                k,
+                v,
+                m_part,
+                p_sum_part,
+                o_sum_part,
+                B,
+                H,
+                L,
+                T,
+                W,
+                D,
+                span,
+                q.stride(0),
+                q.stride(1),
+                q.stride(2),
+                q.stride(3),
+                k.stride(0),
+                k.stride(1),
+                k.stride(2),
+                k.stride(3),
+                v.stride(0),
+                v.stride(1),
+                v.stride(2),
+                v.stride(3),
+                m_part.stride(0),
+                m_part.stride(1),
+                m_part.stride(2),
+                m_part.stride(3),
+                p_sum_part.stride(0),
+                p_sum_part.stride(1),
+                p_sum_part.stride(2),
+                p_sum_part.stride(3),
+                o_sum_part.stride(0),
+                o_sum_part.stride(1),
+                o_sum_part.stride(2),
+                o_sum_part.stride(3),
+                o_sum_part.stride(4),
+                INDEX=launch.index_type(q, k, v, m_part, p_sum_part, o_sum_part),
+            )
+        kernel, grid, options = _configure_attention_window_flash_merge(B, H, L, D, splits)
+        call.start(
+            kernel,
+            grid,
+            options,
+            o,
+            m_part,
+            p_sum_part,
+            o_sum_part,
+            H,
+            L,
+            T,
+            W,
+            D,
+            splits,
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            o.stride(3),
+            m_part.stride(0),
+            m_part.stride(1),
+            m_part.stride(2),
+            m_part.stride(3),
+            p_sum_part.stride(0),
+            p_sum_part.stride(1),
+            p_sum_part.stride(2),
+            p_sum_part.stride(3),
+            o_sum_part.stride(0),
+            o_sum_part.stride(1),
+            o_sum_part.stride(2),
+            o_sum_part.stride(3),
+            o_sum_part.stride(4),
+            INDEX=launch.index_type(o, m_part, p_sum_part, o_sum_part),
+        )
+    elif tiles is not None:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *launch.describe((q, k, v, o), tiles),
+            H,
+            L,
+            T,
+            W,
+            D,
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            o.stride(3),
+            INDEX=launch.index_type(q, k, v, o),
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            q,
+            k,
+            v,
+            o,
+            H,
+            L,
+            T,
+            W,
+            D,
+            q.stride(0),
+            q.stride(1),
+            q.stride(2),
+            q.stride(3),
+            k.stride(0),
+            k.stride(1),
+            k.stride(2),
+            k.stride(3),
+            v.stride(0),
+            v.stride(1),
+            v.stride(2),
+            v.stride(3),
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            o.stride(3),
+            INDEX=launch.index_type(q, k, v, o),
+        )
 
 
 def attention_window(

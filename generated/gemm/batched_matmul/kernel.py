@@ -9,7 +9,7 @@ import torch
 import triton
 import triton.language as tl
 
-from opspec.runtime import launch, library
+from opspec.runtime import copying, launch, library
 from opspec.runtime.device import grouped
 
 
@@ -60,6 +60,191 @@ def _batched_matmul_product(
     tl.store(c_at, c, mask=mask_3)
 
 
+@triton.jit
+def _batched_matmul_product_described(
+    a_desc,
+    b_desc,
+    c_ptr,
+    B,
+    M,
+    N,
+    K,
+    c_stride_B,
+    c_stride_M,
+    c_stride_N,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+):
+    """Streamed: z in parallel, m in parallel by blocks, n in parallel by blocks, k streamed; tiles move through descriptors."""
+    for pid in tl.range(
+        tl.program_id(0), B * tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N), tl.num_programs(0), flatten=True
+    ):
+        tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
+        z = pid // tiles
+        pid = pid % tiles
+        pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+        m_first = pid_m * BLOCK_M
+        m = m_first + tl.arange(0, BLOCK_M)
+        n_first = pid_n * BLOCK_N
+        n = n_first + tl.arange(0, BLOCK_N)
+        c = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+        for k_start in range(0, K, BLOCK_K):
+            a = a_desc.load([z, m_first, k_start]).reshape(BLOCK_M, BLOCK_K)
+            b = b_desc.load([z, k_start, n_first]).reshape(BLOCK_K, BLOCK_N)
+            # c[z, m, n] = sum[k](a[z, m, k] * b[z, k, n])
+            c = tl.dot(a, b, c, input_precision="ieee")
+        c_at = c_ptr + z * c_stride_B + m[:, None] * c_stride_M + n[None, :] * c_stride_N
+        mask = (m[:, None] < M) & (n[None, :] < N)
+        tl.store(c_at, c, mask=mask)
+
+
+@triton.jit
+def _batched_matmul_product_part(
+    a_ptr,
+    b_ptr,
+    c_part_ptr,
+    B,
+    M,
+    N,
+    K,
+    span,
+    a_stride_B,
+    a_stride_M,
+    a_stride_K,
+    b_stride_B,
+    b_stride_K,
+    b_stride_N,
+    c_part_stride_splits,
+    c_part_stride_B,
+    c_part_stride_M,
+    c_part_stride_N,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: z in parallel, m in parallel by blocks, n in parallel by blocks, k streamed, k in splits parts."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
+    z = pid // tiles % B
+    part = pid // tiles // B
+    pid = pid % tiles
+    pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+    m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    c = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for k_start in range(part * span, tl.minimum(K, part * span + span), BLOCK_K):
+        k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
+        a_at = a_ptr + z * a_stride_B + m[:, None] * a_stride_M + k[None, :] * a_stride_K
+        mask = (m[:, None] < M) & (k[None, :] < K)
+        a = tl.load(a_at, mask=mask, other=0.0)
+        b_at = b_ptr + z * b_stride_B + k[:, None] * b_stride_K + n[None, :] * b_stride_N
+        mask_2 = (k[:, None] < K) & (n[None, :] < N)
+        b = tl.load(b_at, mask=mask_2, other=0.0)
+        # c[z, m, n] = sum[k](a[z, m, k] * b[z, k, n])
+        c = tl.dot(a, b, c, input_precision="ieee")
+    c_part_at = (
+        c_part_ptr
+        + part * c_part_stride_splits
+        + z * c_part_stride_B
+        + m[:, None] * c_part_stride_M
+        + n[None, :] * c_part_stride_N
+    )
+    mask_3 = (m[:, None] < M) & (n[None, :] < N)
+    tl.store(c_part_at, c, mask=mask_3)
+
+
+@triton.jit
+def _batched_matmul_product_part_described(
+    a_desc,
+    b_desc,
+    c_part_ptr,
+    B,
+    M,
+    N,
+    K,
+    span,
+    c_part_stride_splits,
+    c_part_stride_B,
+    c_part_stride_M,
+    c_part_stride_N,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: z in parallel, m in parallel by blocks, n in parallel by blocks, k streamed, k in splits parts; tiles move through descriptors."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
+    z = pid // tiles % B
+    part = pid // tiles // B
+    pid = pid % tiles
+    pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+    m_first = pid_m * BLOCK_M
+    m = m_first + tl.arange(0, BLOCK_M)
+    n_first = pid_n * BLOCK_N
+    n = n_first + tl.arange(0, BLOCK_N)
+    c = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for k_start in range(part * span, tl.minimum(K, part * span + span), BLOCK_K):
+        a = a_desc.load([z, m_first, k_start]).reshape(BLOCK_M, BLOCK_K)
+        b = b_desc.load([z, k_start, n_first]).reshape(BLOCK_K, BLOCK_N)
+        # c[z, m, n] = sum[k](a[z, m, k] * b[z, k, n])
+        c = tl.dot(a, b, c, input_precision="ieee")
+    c_part_at = (
+        c_part_ptr
+        + part * c_part_stride_splits
+        + z * c_part_stride_B
+        + m[:, None] * c_part_stride_M
+        + n[None, :] * c_part_stride_N
+    )
+    mask = (m[:, None] < M) & (n[None, :] < N)
+    tl.store(c_part_at, c, mask=mask)
+
+
+@triton.jit(do_not_specialize=["splits"])
+def _batched_matmul_product_merge(
+    c_ptr,
+    c_part_ptr,
+    M,
+    N,
+    splits,
+    c_stride_B,
+    c_stride_M,
+    c_stride_N,
+    c_part_stride_splits,
+    c_part_stride_B,
+    c_part_stride_M,
+    c_part_stride_N,
+    BLOCK_splits: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: z in parallel, m in parallel by blocks, n in parallel by blocks, parts of k joined."""
+    pid = tl.program_id(0).to(INDEX)
+    n = (pid % tl.cdiv(N, BLOCK_N)) * BLOCK_N + tl.arange(0, BLOCK_N)
+    m = (pid // tl.cdiv(N, BLOCK_N) % tl.cdiv(M, BLOCK_M)) * BLOCK_M + tl.arange(0, BLOCK_M)
+    z = pid // tl.cdiv(N, BLOCK_N) // tl.cdiv(M, BLOCK_M)
+    part = tl.arange(0, BLOCK_splits).to(INDEX)
+    c_parts_at = (
+        c_part_ptr
+        + part[:, None, None] * c_part_stride_splits
+        + z * c_part_stride_B
+        + m[None, :, None] * c_part_stride_M
+        + n[None, None, :] * c_part_stride_N
+    )
+    mask = (part[:, None, None] < splits) & (m[None, :, None] < M) & (n[None, None, :] < N)
+    c_parts = tl.load(c_parts_at, mask=mask, other=0.0)
+    c = tl.sum(c_parts, axis=0)
+    c_at = c_ptr + z * c_stride_B + m[:, None] * c_stride_M + n[None, :] * c_stride_N
+    mask_2 = (m[:, None] < M) & (n[None, :] < N)
+    tl.store(c_at, c, mask=mask_2)
+
+
 def _configure_batched_matmul_product(
     B: int,
     M: int,
@@ -67,6 +252,7 @@ def _configure_batched_matmul_product(
     K: int,
     width: int,
     aligned: bool,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
@@ -74,10 +260,12 @@ def _configure_batched_matmul_product(
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
         (128, 256, 64, 8, 3),
-        (128, 128, 64, 8, 3),
+        (128, 128, 64, 8, 4),
         (128, 64, 64, 4, 3),
         (64, 128, 64, 4, 4),
+        (64, 64, 128, 4, 3),
         (64, 64, 64, 4, 4),
+        (32, 64, 128, 4, 4),
         (32, 64, 64, 4, 4),
         (16, 128, 64, 4, 4),
         (16, 64, 128, 4, 4),
@@ -92,6 +280,21 @@ def _configure_batched_matmul_product(
             (16, 32, 32, 2, 2),
             (16, 16, 32, 2, 2),
         )
+    elif described:
+        tiles = (
+            (128, 256, 64, 8, 3),
+            (128, 128, 64, 8, 4),
+            (128, 64, 64, 4, 3),
+            (64, 128, 64, 4, 4),
+            (64, 64, 128, 4, 3),
+            (64, 64, 64, 4, 4),
+            (32, 64, 128, 4, 4),
+            (32, 64, 64, 4, 4),
+            (16, 128, 64, 4, 4),
+            (16, 64, 128, 4, 4),
+            (16, 32, 128, 2, 4),
+            (16, 16, 64, 2, 4),
+        )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
     BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, M, N, B)
@@ -105,11 +308,38 @@ def _configure_batched_matmul_product(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_batched_matmul_product")
+    if described:
+        return (
+            _batched_matmul_product_described,
+            launch.resident(
+                B * triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
+                options["num_warps"],
+            ),
+            options,
+            ((1, options["BLOCK_M"], options["BLOCK_K"]), (1, options["BLOCK_K"], options["BLOCK_N"]), None),
+        )
     return (
         _batched_matmul_product,
         B * triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
         options,
+        None,
     )
+
+
+def _configure_batched_matmul_product_merge(B: int, M: int, N: int, splits: int):
+    """Kernel, grid and launch options of `_batched_matmul_product_merge` for one shape."""
+    BLOCK_splits = launch.power_of_2(splits)
+    BLOCK_M = launch.power_of_2(M, 1, 1)
+    BLOCK_N = launch.power_of_2(N, 1, 128)
+    options = {
+        "BLOCK_splits": BLOCK_splits,
+        "BLOCK_M": BLOCK_M,
+        "BLOCK_N": BLOCK_N,
+        "num_warps": launch.warps(BLOCK_splits * BLOCK_M * BLOCK_N, 32),
+        "num_stages": 1,
+        "enable_fp_fusion": True,
+    }
+    return _batched_matmul_product_merge, B * triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N), options
 
 
 def _batched_matmul__check(a, b):
@@ -128,30 +358,115 @@ def _batched_matmul__launch(call, dims, a, b, c):
     B, M, N, K, _ = dims
     aligned = launch.aligned(a, b)
     width = max(t.element_size() for t in (a, b))
-    kernel, grid, options = _configure_batched_matmul_product(
-        B, M, N, K, width, aligned, tuned=call.tuned("product")
+    described = launch.describable(a, b)
+    if not described and copying.copies_pay(M, N, a, b):
+        a = copying.aligned_rows(call, a)
+        b = copying.aligned_rows(call, b)
+        described = launch.describable(a, b)
+    kernel, grid, options, tiles = _configure_batched_matmul_product(
+        B, M, N, K, width, aligned, described, tuned=call.tuned("product")
     )
-    call.start(
-        kernel,
-        grid,
-        options,
-        a,
-        b,
-        c,
-        M,
-        N,
-        K,
-        a.stride(0),
-        a.stride(1),
-        a.stride(2),
-        b.stride(0),
-        b.stride(1),
-        b.stride(2),
-        c.stride(0),
-        c.stride(1),
-        c.stride(2),
-        INDEX=launch.index_type(a, b, c),
-    )
+    splits, span = launch.split(K, options["BLOCK_K"], grid)
+    if splits > 1:
+        c_part = call.workspace((splits, B, M, N), launch.DTYPES["f32"])
+        if tiles is not None:
+            tiles = (tiles[0], tiles[1], None)
+            call.start(
+                _batched_matmul_product_part_described,
+                grid * splits,
+                options,
+                *launch.describe((a, b, c_part), tiles),
+                B,
+                M,
+                N,
+                K,
+                span,
+                c_part.stride(0),
+                c_part.stride(1),
+                c_part.stride(2),
+                c_part.stride(3),
+                INDEX=launch.index_type(a, b, c_part),
+            )
+        else:
+            call.start(
+                _batched_matmul_product_part,
+                grid * splits,
+                options,
+                a,
+                b,
+                c_part,
+                B,
+                M,
+                N,
+                K,
+                span,
+                a.stride(0),
+                a.stride(1),
+                a.stride(2),
+                b.stride(0),
+                b.stride(1),
+                b.stride(2),
+                c_part.stride(0),
+                c_part.stride(1),
+                c_part.stride(2),
+                c_part.stride(3),
+                INDEX=launch.index_type(a, b, c_part),
+            )
+        kernel, grid, options = _configure_batched_matmul_product_merge(B, M, N, splits)
+        call.start(
+            kernel,
+            grid,
+            options,
+            c,
+            c_part,
+            M,
+            N,
+            splits,
+            c.stride(0),
+            c.stride(1),
+            c.stride(2),
+            c_part.stride(0),
+            c_part.stride(1),
+            c_part.stride(2),
+            c_part.stride(3),
+            INDEX=launch.index_type(c, c_part),
+        )
+    elif tiles is not None:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *launch.describe((a, b, c), tiles),
+            B,
+            M,
+            N,
+            K,
+            c.stride(0),
+            c.stride(1),
+            c.stride(2),
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            a,
+            b,
+            c,
+            M,
+            N,
+            K,
+            a.stride(0),
+            a.stride(1),
+            a.stride(2),
+            b.stride(0),
+            b.stride(1),
+            b.stride(2),
+            c.stride(0),
+            c.stride(1),
+            c.stride(2),
+            INDEX=launch.index_type(a, b, c),
+        )
 
 
 def batched_matmul(a: torch.Tensor, b: torch.Tensor, *, out: torch.Tensor | None = None) -> torch.Tensor:

@@ -63,6 +63,47 @@ def _bilinear_form_resident(
 
 
 @triton.jit
+def _bilinear_form_resident_described(
+    x_desc,
+    w_desc,
+    z_ptr,
+    bias_ptr,
+    y_ptr,
+    M,
+    O,
+    I,
+    J,
+    z_stride_M,
+    z_stride_J,
+    bias_stride_O,
+    y_stride_M,
+    y_stride_O,
+    BLOCK_M: tl.constexpr,
+    BLOCK_I: tl.constexpr,
+    BLOCK_J: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Resident: m in parallel by blocks, o in parallel, i whole, j whole; tiles move through descriptors."""
+    pid = tl.program_id(0).to(INDEX)
+    o = pid % O
+    m_first = (pid // O) * BLOCK_M
+    m = m_first + tl.arange(0, BLOCK_M)
+    j = tl.arange(0, BLOCK_J).to(INDEX)
+    x = x_desc.load([m_first, 0])
+    w = w_desc.load([o, 0, 0]).reshape(BLOCK_I, BLOCK_J)
+    # t[m, o, j] = sum[i](x[m, i] * w[o, i, j])
+    t = tl.dot(x, w, input_precision="ieee")
+    z_at = z_ptr + m[:, None] * z_stride_M + j[None, :] * z_stride_J
+    mask = (m[:, None] < M) & (j[None, :] < J)
+    z = tl.load(z_at, mask=mask, other=0.0).to(tl.float32)
+    y_sum = tl.sum(tl.where(j[None, :] < J, t * z, 0.0), axis=1)
+    bias = tl.load(bias_ptr + o * bias_stride_O).to(tl.float32)
+    # y[m, o] = sum[j](t[m, o, j] * z[m, j]) + bias[o]
+    y = y_sum + bias
+    tl.store(y_ptr + m * y_stride_M + o * y_stride_O, y, mask=m < M)
+
+
+@triton.jit
 def _bilinear_form_streamed1(
     x_ptr,
     w_ptr,
@@ -106,6 +147,49 @@ def _bilinear_form_streamed1(
         w_at = w_ptr + o * w_stride_O + i[:, None] * w_stride_I + j[None, :] * w_stride_J
         mask_3 = (i[:, None] < I) & (j[None, :] < J)
         w = tl.load(w_at, mask=mask_3, other=0.0)
+        # t[m, o, j] = sum[i](x[m, i] * w[o, i, j])
+        t = tl.dot(x, w, t, input_precision="ieee")
+    y_sum = tl.sum(tl.where(j[None, :] < J, t * z, 0.0), axis=1)
+    # y[m, o] = sum[j](t[m, o, j] * z[m, j]) + bias[o]
+    y = y_sum + bias
+    tl.store(y_ptr + m * y_stride_M + o * y_stride_O, y, mask=m < M)
+
+
+@triton.jit
+def _bilinear_form_streamed1_described(
+    x_desc,
+    w_desc,
+    z_ptr,
+    bias_ptr,
+    y_ptr,
+    M,
+    O,
+    I,
+    J,
+    z_stride_M,
+    z_stride_J,
+    bias_stride_O,
+    y_stride_M,
+    y_stride_O,
+    BLOCK_M: tl.constexpr,
+    BLOCK_I: tl.constexpr,
+    BLOCK_J: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, o in parallel, j whole, i streamed; tiles move through descriptors."""
+    pid = tl.program_id(0).to(INDEX)
+    o = pid % O
+    m_first = (pid // O) * BLOCK_M
+    m = m_first + tl.arange(0, BLOCK_M)
+    j = tl.arange(0, BLOCK_J).to(INDEX)
+    z_at = z_ptr + m[:, None] * z_stride_M + j[None, :] * z_stride_J
+    mask = (m[:, None] < M) & (j[None, :] < J)
+    z = tl.load(z_at, mask=mask, other=0.0).to(tl.float32)
+    bias = tl.load(bias_ptr + o * bias_stride_O).to(tl.float32)
+    t = tl.zeros((BLOCK_M, BLOCK_J), tl.float32)
+    for i_start in range(0, I, BLOCK_I):
+        x = x_desc.load([m_first, i_start])
+        w = w_desc.load([o, i_start, 0]).reshape(BLOCK_I, BLOCK_J)
         # t[m, o, j] = sum[i](x[m, i] * w[o, i, j])
         t = tl.dot(x, w, t, input_precision="ieee")
     y_sum = tl.sum(tl.where(j[None, :] < J, t * z, 0.0), axis=1)
@@ -169,13 +253,203 @@ def _bilinear_form_streamed2(
     tl.store(y_ptr + m * y_stride_M + o * y_stride_O, y, mask=m < M)
 
 
+@triton.jit
+def _bilinear_form_streamed2_described(
+    x_desc,
+    w_desc,
+    z_ptr,
+    bias_ptr,
+    y_ptr,
+    M,
+    O,
+    I,
+    J,
+    z_stride_M,
+    z_stride_J,
+    bias_stride_O,
+    y_stride_M,
+    y_stride_O,
+    BLOCK_M: tl.constexpr,
+    BLOCK_I: tl.constexpr,
+    BLOCK_J: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, o in parallel, j streamed, i streamed; tiles move through descriptors."""
+    pid = tl.program_id(0).to(INDEX)
+    o = pid % O
+    m_first = (pid // O) * BLOCK_M
+    m = m_first + tl.arange(0, BLOCK_M)
+    bias = tl.load(bias_ptr + o * bias_stride_O).to(tl.float32)
+    y_sum = tl.zeros((BLOCK_M,), tl.float32)
+    for j_start in range(0, J, BLOCK_J):
+        j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
+        z_at = z_ptr + m[:, None] * z_stride_M + j[None, :] * z_stride_J
+        mask = (m[:, None] < M) & (j[None, :] < J)
+        z = tl.load(z_at, mask=mask, other=0.0).to(tl.float32)
+        t = tl.zeros((BLOCK_M, BLOCK_J), tl.float32)
+        for i_start in range(0, I, BLOCK_I):
+            x = x_desc.load([m_first, i_start])
+            w = w_desc.load([o, i_start, j_start]).reshape(BLOCK_I, BLOCK_J)
+            # t[m, o, j] = sum[i](x[m, i] * w[o, i, j])
+            t = tl.dot(x, w, t, input_precision="ieee")
+        y_sum_chunk = tl.sum(tl.where(j[None, :] < J, t * z, 0.0), axis=1)
+        y_sum = y_sum + y_sum_chunk
+    # y[m, o] = sum[j](t[m, o, j] * z[m, j]) + bias[o]
+    y = y_sum + bias
+    tl.store(y_ptr + m * y_stride_M + o * y_stride_O, y, mask=m < M)
+
+
+@triton.jit
+def _bilinear_form_streamed2_part(
+    x_ptr,
+    w_ptr,
+    z_ptr,
+    bias_ptr,
+    y_sum_part_ptr,
+    M,
+    O,
+    I,
+    J,
+    span,
+    x_stride_M,
+    x_stride_I,
+    w_stride_O,
+    w_stride_I,
+    w_stride_J,
+    z_stride_M,
+    z_stride_J,
+    bias_stride_O,
+    y_sum_part_stride_splits,
+    y_sum_part_stride_M,
+    y_sum_part_stride_O,
+    BLOCK_M: tl.constexpr,
+    BLOCK_I: tl.constexpr,
+    BLOCK_J: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, o in parallel, j streamed, i streamed, j in splits parts."""
+    pid = tl.program_id(0).to(INDEX)
+    o = pid % O
+    m = (pid // O % tl.cdiv(M, BLOCK_M)) * BLOCK_M + tl.arange(0, BLOCK_M)
+    part = pid // O // tl.cdiv(M, BLOCK_M)
+    bias = tl.load(bias_ptr + o * bias_stride_O).to(tl.float32)
+    y_sum = tl.zeros((BLOCK_M,), tl.float32)
+    for j_start in range(part * span, tl.minimum(J, part * span + span), BLOCK_J):
+        j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
+        z_at = z_ptr + m[:, None] * z_stride_M + j[None, :] * z_stride_J
+        mask = (m[:, None] < M) & (j[None, :] < J)
+        z = tl.load(z_at, mask=mask, other=0.0).to(tl.float32)
+        t = tl.zeros((BLOCK_M, BLOCK_J), tl.float32)
+        for i_start in range(0, I, BLOCK_I):
+            i = (i_start + tl.arange(0, BLOCK_I)).to(INDEX)
+            x_at = x_ptr + m[:, None] * x_stride_M + i[None, :] * x_stride_I
+            mask_2 = (m[:, None] < M) & (i[None, :] < I)
+            x = tl.load(x_at, mask=mask_2, other=0.0)
+            w_at = w_ptr + o * w_stride_O + i[:, None] * w_stride_I + j[None, :] * w_stride_J
+            mask_3 = (i[:, None] < I) & (j[None, :] < J)
+            w = tl.load(w_at, mask=mask_3, other=0.0)
+            # t[m, o, j] = sum[i](x[m, i] * w[o, i, j])
+            t = tl.dot(x, w, t, input_precision="ieee")
+        y_sum_chunk = tl.sum(tl.where(j[None, :] < J, t * z, 0.0), axis=1)
+        y_sum = y_sum + y_sum_chunk
+    y_sum_part_at = (
+        y_sum_part_ptr + part * y_sum_part_stride_splits + m * y_sum_part_stride_M + o * y_sum_part_stride_O
+    )
+    tl.store(y_sum_part_at, y_sum, mask=m < M)
+
+
+@triton.jit
+def _bilinear_form_streamed2_part_described(
+    x_desc,
+    w_desc,
+    z_ptr,
+    y_sum_part_ptr,
+    M,
+    O,
+    I,
+    J,
+    span,
+    z_stride_M,
+    z_stride_J,
+    y_sum_part_stride_splits,
+    y_sum_part_stride_M,
+    y_sum_part_stride_O,
+    BLOCK_M: tl.constexpr,
+    BLOCK_I: tl.constexpr,
+    BLOCK_J: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, o in parallel, j streamed, i streamed, j in splits parts; tiles move through descriptors."""
+    pid = tl.program_id(0).to(INDEX)
+    o = pid % O
+    m_first = (pid // O % tl.cdiv(M, BLOCK_M)) * BLOCK_M
+    m = m_first + tl.arange(0, BLOCK_M)
+    part = pid // O // tl.cdiv(M, BLOCK_M)
+    y_sum = tl.zeros((BLOCK_M,), tl.float32)
+    for j_start in range(part * span, tl.minimum(J, part * span + span), BLOCK_J):
+        j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
+        z_at = z_ptr + m[:, None] * z_stride_M + j[None, :] * z_stride_J
+        mask = (m[:, None] < M) & (j[None, :] < J)
+        z = tl.load(z_at, mask=mask, other=0.0).to(tl.float32)
+        t = tl.zeros((BLOCK_M, BLOCK_J), tl.float32)
+        for i_start in range(0, I, BLOCK_I):
+            x = x_desc.load([m_first, i_start])
+            w = w_desc.load([o, i_start, j_start]).reshape(BLOCK_I, BLOCK_J)
+            # t[m, o, j] = sum[i](x[m, i] * w[o, i, j])
+            t = tl.dot(x, w, t, input_precision="ieee")
+        y_sum_chunk = tl.sum(tl.where(j[None, :] < J, t * z, 0.0), axis=1)
+        y_sum = y_sum + y_sum_chunk
+    y_sum_part_at = (
+        y_sum_part_ptr + part * y_sum_part_stride_splits + m * y_sum_part_stride_M + o * y_sum_part_stride_O
+    )
+    tl.store(y_sum_part_at, y_sum, mask=m < M)
+
+
+@triton.jit(do_not_specialize=["splits"])
+def _bilinear_form_streamed2_merge(
+    bias_ptr,
+    y_ptr,
+    y_sum_part_ptr,
+    M,
+    O,
+    splits,
+    bias_stride_O,
+    y_stride_M,
+    y_stride_O,
+    y_sum_part_stride_splits,
+    y_sum_part_stride_M,
+    y_sum_part_stride_O,
+    BLOCK_splits: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, o in parallel, i streamed, parts of j joined."""
+    pid = tl.program_id(0).to(INDEX)
+    o = pid % O
+    m = (pid // O) * BLOCK_M + tl.arange(0, BLOCK_M)
+    part = tl.arange(0, BLOCK_splits).to(INDEX)
+    bias = tl.load(bias_ptr + o * bias_stride_O).to(tl.float32)
+    y_sum_parts_at = (
+        y_sum_part_ptr
+        + part[:, None] * y_sum_part_stride_splits
+        + m[None, :] * y_sum_part_stride_M
+        + o * y_sum_part_stride_O
+    )
+    mask = (part[:, None] < splits) & (m[None, :] < M)
+    y_sum_parts = tl.load(y_sum_parts_at, mask=mask, other=0.0)
+    y_sum = tl.sum(y_sum_parts, axis=0)
+    # y[m, o] = sum[j](t[m, o, j] * z[m, j]) + bias[o]
+    y = y_sum + bias
+    tl.store(y_ptr + m * y_stride_M + o * y_stride_O, y, mask=m < M)
+
+
 def _configure_bilinear_form(
     M: int,
     O: int,
     I: int,
     J: int,
     width: int,
-    aligned: bool,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
@@ -195,7 +469,20 @@ def _configure_bilinear_form(
             "enable_fp_fusion": True,
         }
         options = launch.over(options, tuned, "_bilinear_form_resident")
-        return _bilinear_form_resident, triton.cdiv(M, options["BLOCK_M"]) * O, options
+        if described and options["BLOCK_I"] <= 256 and options["BLOCK_J"] <= 256:
+            return (
+                _bilinear_form_resident_described,
+                triton.cdiv(M, options["BLOCK_M"]) * O,
+                options,
+                (
+                    (options["BLOCK_M"], options["BLOCK_I"]),
+                    (1, options["BLOCK_I"], options["BLOCK_J"]),
+                    None,
+                    None,
+                    None,
+                ),
+            )
+        return _bilinear_form_resident, triton.cdiv(M, options["BLOCK_M"]) * O, options, None
     BLOCK_J = launch.power_of_2(J, 16)
     if BLOCK_J <= 512 and launch.chosen(tuned, "_bilinear_form_streamed1"):
         BLOCK_M = launch.power_of_2(
@@ -211,41 +498,61 @@ def _configure_bilinear_form(
             "enable_fp_fusion": True,
         }
         options = launch.over(options, tuned, "_bilinear_form_streamed1")
-        return _bilinear_form_streamed1, triton.cdiv(M, options["BLOCK_M"]) * O, options
-    # rows, columns, depth, warps, stages: the first that fills the device
-    tiles = (
-        (128, 256, 64, 8, 3),
-        (128, 128, 64, 8, 3),
-        (128, 64, 64, 4, 3),
-        (64, 128, 64, 4, 4),
-        (64, 64, 64, 4, 4),
-        (32, 64, 64, 4, 4),
-        (16, 128, 64, 4, 4),
-        (16, 64, 128, 4, 4),
-        (16, 32, 128, 2, 4),
-        (16, 16, 64, 2, 4),
-    )
-    if width == 4:
-        tiles = (
-            (64, 64, 16, 4, 2),
-            (64, 32, 16, 4, 2),
-            (32, 32, 32, 4, 2),
-            (16, 32, 32, 2, 2),
-            (16, 16, 32, 2, 2),
-        )
-    elif not aligned:
-        tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
-    BLOCK_M, BLOCK_J, BLOCK_I, num_warps, num_stages = launch.pick_tile(tiles, M, J, O)
+        if described and options["BLOCK_I"] <= 256 and options["BLOCK_J"] <= 256:
+            return (
+                _bilinear_form_streamed1_described,
+                triton.cdiv(M, options["BLOCK_M"]) * O,
+                options,
+                (
+                    (options["BLOCK_M"], options["BLOCK_I"]),
+                    (1, options["BLOCK_I"], options["BLOCK_J"]),
+                    None,
+                    None,
+                    None,
+                ),
+            )
+        return _bilinear_form_streamed1, triton.cdiv(M, options["BLOCK_M"]) * O, options, None
+    BLOCK_M = launch.power_of_2(M, 16, 128 if width < 4 else 32)
+    BLOCK_J = launch.power_of_2(J, 16, 64 if width < 4 else 32)
+    BLOCK_I = launch.power_of_2(I, 16, 64 if width < 4 else 32)
     options = {
         "BLOCK_M": BLOCK_M,
         "BLOCK_I": BLOCK_I,
         "BLOCK_J": BLOCK_J,
-        "num_warps": num_warps,
-        "num_stages": num_stages,
+        "num_warps": 8 if width < 4 else 4,
+        "num_stages": 2,
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_bilinear_form_streamed2")
-    return _bilinear_form_streamed2, triton.cdiv(M, options["BLOCK_M"]) * O, options
+    if described and options["BLOCK_I"] <= 256 and options["BLOCK_J"] <= 256:
+        return (
+            _bilinear_form_streamed2_described,
+            triton.cdiv(M, options["BLOCK_M"]) * O,
+            options,
+            (
+                (options["BLOCK_M"], options["BLOCK_I"]),
+                (1, options["BLOCK_I"], options["BLOCK_J"]),
+                None,
+                None,
+                None,
+            ),
+        )
+    return _bilinear_form_streamed2, triton.cdiv(M, options["BLOCK_M"]) * O, options, None
+
+
+def _configure_bilinear_form_merge(M: int, O: int, I: int, splits: int):
+    """Kernel, grid and launch options of `_bilinear_form_streamed2_merge` for one shape."""
+    BLOCK_splits = launch.power_of_2(splits)
+    BLOCK_M = launch.power_of_2(M, 1, 128)
+    BLOCK_I = launch.power_of_2(I, 1, 1)
+    options = {
+        "BLOCK_splits": BLOCK_splits,
+        "BLOCK_M": BLOCK_M,
+        "num_warps": launch.warps(BLOCK_splits * BLOCK_M * BLOCK_I, 32),
+        "num_stages": 1,
+        "enable_fp_fusion": True,
+    }
+    return _bilinear_form_streamed2_merge, triton.cdiv(M, BLOCK_M) * O, options
 
 
 def _bilinear__check(x, w, z, bias):
@@ -266,34 +573,125 @@ def _bilinear__check(x, w, z, bias):
 def _bilinear__launch(call, dims, x, w, z, bias, y):
     """Start the kernels of `bilinear` on checked arguments; `call` remembers them for calls of this kind."""
     M, O, I, J, _ = dims
-    aligned = launch.aligned(x, w)
     width = max(t.element_size() for t in (x, w))
-    kernel, grid, options = _configure_bilinear_form(M, O, I, J, width, aligned, tuned=call.tuned("form"))
-    call.start(
-        kernel,
-        grid,
-        options,
-        x,
-        w,
-        z,
-        bias,
-        y,
-        M,
-        O,
-        I,
-        J,
-        x.stride(0),
-        x.stride(1),
-        w.stride(0),
-        w.stride(1),
-        w.stride(2),
-        z.stride(0),
-        z.stride(1),
-        bias.stride(0),
-        y.stride(0),
-        y.stride(1),
-        INDEX=launch.index_type(x, w, z, bias, y),
+    described = launch.describable(x, w)
+    kernel, grid, options, tiles = _configure_bilinear_form(
+        M, O, I, J, width, described, tuned=call.tuned("form")
     )
+    splits, span = launch.split(J, options["BLOCK_J"], grid) if kernel in (_bilinear_form_streamed2, _bilinear_form_streamed2_described) else (
+        1, 0
+    )
+    if splits > 1:
+        y_sum_part = call.workspace((splits, M, O), launch.DTYPES["f32"])
+        if tiles is not None:
+            tiles = (tiles[0], tiles[1], tiles[2], None)
+            call.start(
+                _bilinear_form_streamed2_part_described,
+                grid * splits,
+                options,
+                *launch.describe((x, w, z, y_sum_part), tiles),
+                M,
+                O,
+                I,
+                J,
+                span,
+                z.stride(0),
+                z.stride(1),
+                y_sum_part.stride(0),
+                y_sum_part.stride(1),
+                y_sum_part.stride(2),
+                INDEX=launch.index_type(x, w, z, y_sum_part),
+            )
+        else:
+            call.start(
+                _bilinear_form_streamed2_part,
+                grid * splits,
+                options,
+                x,
+                w,
+                z,
+                bias,
+                y_sum_part,
+                M,
+                O,
+                I,
+                J,
+                span,
+                x.stride(0),
+                x.stride(1),
+                w.stride(0),
+                w.stride(1),
+                w.stride(2),
+                z.stride(0),
+                z.stride(1),
+                bias.stride(0),
+                y_sum_part.stride(0),
+                y_sum_part.stride(1),
+                y_sum_part.stride(2),
+                INDEX=launch.index_type(x, w, z, bias, y_sum_part),
+            )
+        kernel, grid, options = _configure_bilinear_form_merge(M, O, I, splits)
+        call.start(
+            kernel,
+            grid,
+            options,
+            bias,
+            y,
+            y_sum_part,
+            M,
+            O,
+            splits,
+            bias.stride(0),
+            y.stride(0),
+            y.stride(1),
+            y_sum_part.stride(0),
+            y_sum_part.stride(1),
+            y_sum_part.stride(2),
+            INDEX=launch.index_type(bias, y, y_sum_part),
+        )
+    elif tiles is not None:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *launch.describe((x, w, z, bias, y), tiles),
+            M,
+            O,
+            I,
+            J,
+            z.stride(0),
+            z.stride(1),
+            bias.stride(0),
+            y.stride(0),
+            y.stride(1),
+            INDEX=launch.index_type(x, w, z, bias, y),
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            x,
+            w,
+            z,
+            bias,
+            y,
+            M,
+            O,
+            I,
+            J,
+            x.stride(0),
+            x.stride(1),
+            w.stride(0),
+            w.stride(1),
+            w.stride(2),
+            z.stride(0),
+            z.stride(1),
+            bias.stride(0),
+            y.stride(0),
+            y.stride(1),
+            INDEX=launch.index_type(x, w, z, bias, y),
+        )
 
 
 def bilinear(

@@ -9,7 +9,7 @@ import torch
 import triton
 import triton.language as tl
 
-from opspec.runtime import launch, library
+from opspec.runtime import copying, launch, library
 from opspec.runtime.device import grouped
 
 
@@ -64,12 +64,222 @@ def _gated_mlp_gate(
     tl.store(y_at, y, mask=mask_3)
 
 
+@triton.jit
+def _gated_mlp_gate_described(
+    x_desc,
+    w_desc,
+    v_desc,
+    y_ptr,
+    M,
+    N,
+    K,
+    y_stride_M,
+    y_stride_N,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed; tiles move through descriptors."""
+    pid = tl.program_id(0).to(INDEX)
+    pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+    m_first = pid_m * BLOCK_M
+    m = m_first + tl.arange(0, BLOCK_M)
+    n_first = pid_n * BLOCK_N
+    n = n_first + tl.arange(0, BLOCK_N)
+    g = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    u = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for k_start in range(0, K, BLOCK_K):
+        x = x_desc.load([m_first, k_start])
+        w = w_desc.load([k_start, n_first])
+        # g[m, n] = sum[k](x[m, k] * w[k, n])
+        g = tl.dot(x, w, g, input_precision="ieee")
+        v = v_desc.load([k_start, n_first])
+        # u[m, n] = sum[k](x[m, k] * v[k, n])
+        u = tl.dot(x, v, u, input_precision="ieee")
+    # y[m, n] = silu(g[m, n]) * u[m, n]
+    y = g * (1.0 / (1.0 + tl.exp(-g))) * u
+    y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
+    mask = (m[:, None] < M) & (n[None, :] < N)
+    tl.store(y_at, y, mask=mask)
+
+
+@triton.jit
+def _gated_mlp_gate_part(
+    x_ptr,
+    w_ptr,
+    v_ptr,
+    g_part_ptr,
+    u_part_ptr,
+    M,
+    N,
+    K,
+    span,
+    x_stride_M,
+    x_stride_K,
+    w_stride_K,
+    w_stride_N,
+    v_stride_K,
+    v_stride_N,
+    g_part_stride_splits,
+    g_part_stride_M,
+    g_part_stride_N,
+    u_part_stride_splits,
+    u_part_stride_M,
+    u_part_stride_N,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed, k in splits parts."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
+    part = pid // tiles
+    pid = pid % tiles
+    pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+    m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    g = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    u = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for k_start in range(part * span, tl.minimum(K, part * span + span), BLOCK_K):
+        k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
+        x_at = x_ptr + m[:, None] * x_stride_M + k[None, :] * x_stride_K
+        mask = (m[:, None] < M) & (k[None, :] < K)
+        x = tl.load(x_at, mask=mask, other=0.0)
+        w_at = w_ptr + k[:, None] * w_stride_K + n[None, :] * w_stride_N
+        mask_2 = (k[:, None] < K) & (n[None, :] < N)
+        w = tl.load(w_at, mask=mask_2, other=0.0)
+        # g[m, n] = sum[k](x[m, k] * w[k, n])
+        g = tl.dot(x, w, g, input_precision="ieee")
+        v_at = v_ptr + k[:, None] * v_stride_K + n[None, :] * v_stride_N
+        v = tl.load(v_at, mask=mask_2, other=0.0)
+        # u[m, n] = sum[k](x[m, k] * v[k, n])
+        u = tl.dot(x, v, u, input_precision="ieee")
+    g_part_at = (
+        g_part_ptr + part * g_part_stride_splits + m[:, None] * g_part_stride_M + n[None, :] * g_part_stride_N
+    )
+    mask_3 = (m[:, None] < M) & (n[None, :] < N)
+    tl.store(g_part_at, g, mask=mask_3)
+    u_part_at = (
+        u_part_ptr + part * u_part_stride_splits + m[:, None] * u_part_stride_M + n[None, :] * u_part_stride_N
+    )
+    tl.store(u_part_at, u, mask=mask_3)
+
+
+@triton.jit
+def _gated_mlp_gate_part_described(
+    x_desc,
+    w_desc,
+    v_desc,
+    g_part_ptr,
+    u_part_ptr,
+    M,
+    N,
+    K,
+    span,
+    g_part_stride_splits,
+    g_part_stride_M,
+    g_part_stride_N,
+    u_part_stride_splits,
+    u_part_stride_M,
+    u_part_stride_N,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed, k in splits parts; tiles move through descriptors."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
+    part = pid // tiles
+    pid = pid % tiles
+    pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+    m_first = pid_m * BLOCK_M
+    m = m_first + tl.arange(0, BLOCK_M)
+    n_first = pid_n * BLOCK_N
+    n = n_first + tl.arange(0, BLOCK_N)
+    g = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    u = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for k_start in range(part * span, tl.minimum(K, part * span + span), BLOCK_K):
+        x = x_desc.load([m_first, k_start])
+        w = w_desc.load([k_start, n_first])
+        # g[m, n] = sum[k](x[m, k] * w[k, n])
+        g = tl.dot(x, w, g, input_precision="ieee")
+        v = v_desc.load([k_start, n_first])
+        # u[m, n] = sum[k](x[m, k] * v[k, n])
+        u = tl.dot(x, v, u, input_precision="ieee")
+    g_part_at = (
+        g_part_ptr + part * g_part_stride_splits + m[:, None] * g_part_stride_M + n[None, :] * g_part_stride_N
+    )
+    mask = (m[:, None] < M) & (n[None, :] < N)
+    tl.store(g_part_at, g, mask=mask)
+    u_part_at = (
+        u_part_ptr + part * u_part_stride_splits + m[:, None] * u_part_stride_M + n[None, :] * u_part_stride_N
+    )
+    tl.store(u_part_at, u, mask=mask)
+
+
+@triton.jit(do_not_specialize=["splits"])
+def _gated_mlp_gate_merge(
+    y_ptr,
+    g_part_ptr,
+    u_part_ptr,
+    M,
+    N,
+    splits,
+    y_stride_M,
+    y_stride_N,
+    g_part_stride_splits,
+    g_part_stride_M,
+    g_part_stride_N,
+    u_part_stride_splits,
+    u_part_stride_M,
+    u_part_stride_N,
+    BLOCK_splits: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, n in parallel by blocks, parts of k joined."""
+    pid = tl.program_id(0).to(INDEX)
+    n = (pid % tl.cdiv(N, BLOCK_N)) * BLOCK_N + tl.arange(0, BLOCK_N)
+    m = (pid // tl.cdiv(N, BLOCK_N)) * BLOCK_M + tl.arange(0, BLOCK_M)
+    part = tl.arange(0, BLOCK_splits).to(INDEX)
+    g_parts_at = (
+        g_part_ptr
+        + part[:, None, None] * g_part_stride_splits
+        + m[None, :, None] * g_part_stride_M
+        + n[None, None, :] * g_part_stride_N
+    )
+    mask = (part[:, None, None] < splits) & (m[None, :, None] < M) & (n[None, None, :] < N)
+    g_parts = tl.load(g_parts_at, mask=mask, other=0.0)
+    g = tl.sum(g_parts, axis=0)
+    u_parts_at = (
+        u_part_ptr
+        + part[:, None, None] * u_part_stride_splits
+        + m[None, :, None] * u_part_stride_M
+        + n[None, None, :] * u_part_stride_N
+    )
+    u_parts = tl.load(u_parts_at, mask=mask, other=0.0)
+    u = tl.sum(u_parts, axis=0)
+    # y[m, n] = silu(g[m, n]) * u[m, n]
+    y = g * (1.0 / (1.0 + tl.exp(-g))) * u
+    y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
+    mask_2 = (m[:, None] < M) & (n[None, :] < N)
+    tl.store(y_at, y, mask=mask_2)
+
+
 def _configure_gated_mlp_gate(
     M: int,
     N: int,
     K: int,
     width: int,
     aligned: bool,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
@@ -77,7 +287,9 @@ def _configure_gated_mlp_gate(
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
         (128, 64, 64, 8, 3),
+        (64, 64, 128, 4, 3),
         (64, 64, 64, 4, 4),
+        (32, 64, 128, 4, 4),
         (32, 64, 64, 4, 4),
         (16, 128, 64, 4, 4),
         (16, 64, 128, 4, 4),
@@ -92,6 +304,20 @@ def _configure_gated_mlp_gate(
             (16, 32, 32, 2, 2),
             (16, 16, 32, 2, 2),
         )
+    elif described:
+        tiles = (
+            (128, 128, 64, 8, 4),
+            (128, 64, 64, 8, 3),
+            (64, 128, 64, 4, 4),
+            (64, 64, 128, 4, 3),
+            (64, 64, 64, 4, 4),
+            (32, 64, 128, 4, 4),
+            (32, 64, 64, 4, 4),
+            (16, 128, 64, 4, 4),
+            (16, 64, 128, 4, 4),
+            (16, 32, 128, 2, 4),
+            (16, 16, 64, 2, 4),
+        )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
     BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, M, N)
@@ -105,7 +331,40 @@ def _configure_gated_mlp_gate(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_gated_mlp_gate")
-    return _gated_mlp_gate, triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]), options
+    if described:
+        return (
+            _gated_mlp_gate_described,
+            triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
+            options,
+            (
+                (options["BLOCK_M"], options["BLOCK_K"]),
+                (options["BLOCK_K"], options["BLOCK_N"]),
+                (options["BLOCK_K"], options["BLOCK_N"]),
+                None,
+            ),
+        )
+    return (
+        _gated_mlp_gate,
+        triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
+        options,
+        None,
+    )
+
+
+def _configure_gated_mlp_gate_merge(M: int, N: int, splits: int):
+    """Kernel, grid and launch options of `_gated_mlp_gate_merge` for one shape."""
+    BLOCK_splits = launch.power_of_2(splits)
+    BLOCK_M = launch.power_of_2(M, 1, 1)
+    BLOCK_N = launch.power_of_2(N, 1, 128)
+    options = {
+        "BLOCK_splits": BLOCK_splits,
+        "BLOCK_M": BLOCK_M,
+        "BLOCK_N": BLOCK_N,
+        "num_warps": launch.warps(BLOCK_splits * BLOCK_M * BLOCK_N, 32),
+        "num_stages": 1,
+        "enable_fp_fusion": True,
+    }
+    return _gated_mlp_gate_merge, triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N), options
 
 
 def _gated_mlp__check(x, w, v):
@@ -126,28 +385,122 @@ def _gated_mlp__launch(call, dims, x, w, v, y):
     M, N, K, _ = dims
     aligned = launch.aligned(x, w, v)
     width = max(t.element_size() for t in (x, w, v))
-    kernel, grid, options = _configure_gated_mlp_gate(M, N, K, width, aligned, tuned=call.tuned("gate"))
-    call.start(
-        kernel,
-        grid,
-        options,
-        x,
-        w,
-        v,
-        y,
-        M,
-        N,
-        K,
-        x.stride(0),
-        x.stride(1),
-        w.stride(0),
-        w.stride(1),
-        v.stride(0),
-        v.stride(1),
-        y.stride(0),
-        y.stride(1),
-        INDEX=launch.index_type(x, w, v, y),
+    described = launch.describable(x, w, v)
+    if not described and copying.copies_pay(M, N, x, w, v):
+        x = copying.aligned_rows(call, x)
+        w = copying.aligned_rows(call, w)
+        v = copying.aligned_rows(call, v)
+        described = launch.describable(x, w, v)
+    kernel, grid, options, tiles = _configure_gated_mlp_gate(
+        M, N, K, width, aligned, described, tuned=call.tuned("gate")
     )
+    splits, span = launch.split(K, options["BLOCK_K"], grid)
+    if splits > 1:
+        g_part = call.workspace((splits, M, N), launch.DTYPES["f32"])
+        u_part = call.workspace((splits, M, N), launch.DTYPES["f32"])
+        if tiles is not None:
+            tiles = (tiles[0], tiles[1], tiles[2], None, None)
+            call.start(
+                _gated_mlp_gate_part_described,
+                grid * splits,
+                options,
+                *launch.describe((x, w, v, g_part, u_part), tiles),
+                M,
+                N,
+                K,
+                span,
+                g_part.stride(0),
+                g_part.stride(1),
+                g_part.stride(2),
+                u_part.stride(0),
+                u_part.stride(1),
+                u_part.stride(2),
+                INDEX=launch.index_type(x, w, v, g_part, u_part),
+            )
+        else:
+            call.start(
+                _gated_mlp_gate_part,
+                grid * splits,
+                options,
+                x,
+                w,
+                v,
+                g_part,
+                u_part,
+                M,
+                N,
+                K,
+                span,
+                x.stride(0),
+                x.stride(1),
+                w.stride(0),
+                w.stride(1),
+                v.stride(0),
+                v.stride(1),
+                g_part.stride(0),
+                g_part.stride(1),
+                g_part.stride(2),
+                u_part.stride(0),
+                u_part.stride(1),
+                u_part.stride(2),
+                INDEX=launch.index_type(x, w, v, g_part, u_part),
+            )
+        kernel, grid, options = _configure_gated_mlp_gate_merge(M, N, splits)
+        call.start(
+            kernel,
+            grid,
+            options,
+            y,
+            g_part,
+            u_part,
+            M,
+            N,
+            splits,
+            y.stride(0),
+            y.stride(1),
+            g_part.stride(0),
+            g_part.stride(1),
+            g_part.stride(2),
+            u_part.stride(0),
+            u_part.stride(1),
+            u_part.stride(2),
+            INDEX=launch.index_type(y, g_part, u_part),
+        )
+    elif tiles is not None:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *launch.describe((x, w, v, y), tiles),
+            M,
+            N,
+            K,
+            y.stride(0),
+            y.stride(1),
+            INDEX=launch.index_type(x, w, v, y),
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            x,
+            w,
+            v,
+            y,
+            M,
+            N,
+            K,
+            x.stride(0),
+            x.stride(1),
+            w.stride(0),
+            w.stride(1),
+            v.stride(0),
+            v.stride(1),
+            y.stride(0),
+            y.stride(1),
+            INDEX=launch.index_type(x, w, v, y),
+        )
 
 
 def gated_mlp(

@@ -9,8 +9,8 @@ import torch
 import triton
 import triton.language as tl
 
-from opspec.runtime import launch, library
-from opspec.runtime.device import grouped, tanh
+from opspec.runtime import copying, launch, library
+from opspec.runtime.device import grouped
 
 
 @triton.jit
@@ -53,10 +53,190 @@ def _linear_gelu_layer(
         y_sum = tl.dot(x, w, y_sum, input_precision="ieee")
     y_x = y_sum + bias[None, :]
     # y[m, n] = gelu_tanh(sum[k](x[m, k] * w[n, k]) + bias[n])
-    y = 0.5 * y_x * (1.0 + tanh(0.7978845608028654 * (y_x + 0.044715 * y_x * y_x * y_x)))
+    y = 0.5 * y_x * (2.0 / (1.0 + tl.exp(-2.0 * (0.7978845608028654 * (y_x + 0.044715 * y_x * y_x * y_x)))))
     y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
     mask_3 = (m[:, None] < M) & (n[None, :] < N)
     tl.store(y_at, y, mask=mask_3)
+
+
+@triton.jit
+def _linear_gelu_layer_described(
+    x_desc,
+    w_desc,
+    bias_ptr,
+    y_ptr,
+    M,
+    N,
+    K,
+    bias_stride_N,
+    y_stride_M,
+    y_stride_N,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed; tiles move through descriptors."""
+    for pid in tl.range(
+        tl.program_id(0), tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N), tl.num_programs(0), flatten=True
+    ):
+        pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+        m_first = pid_m * BLOCK_M
+        m = m_first + tl.arange(0, BLOCK_M)
+        n_first = pid_n * BLOCK_N
+        n = n_first + tl.arange(0, BLOCK_N)
+        bias = tl.load(bias_ptr + n * bias_stride_N, mask=n < N, other=0.0).to(tl.float32)
+        y_sum = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+        for k_start in range(0, K, BLOCK_K):
+            x = x_desc.load([m_first, k_start])
+            w = w_desc.load([n_first, k_start]).T
+            y_sum = tl.dot(x, w, y_sum, input_precision="ieee")
+        y_x = y_sum + bias[None, :]
+        # y[m, n] = gelu_tanh(sum[k](x[m, k] * w[n, k]) + bias[n])
+        y = 0.5 * y_x * (
+            2.0 / (1.0 + tl.exp(-2.0 * (0.7978845608028654 * (y_x + 0.044715 * y_x * y_x * y_x))))
+        )
+        y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
+        mask = (m[:, None] < M) & (n[None, :] < N)
+        tl.store(y_at, y, mask=mask)
+
+
+@triton.jit
+def _linear_gelu_layer_part(
+    x_ptr,
+    w_ptr,
+    bias_ptr,
+    y_sum_part_ptr,
+    M,
+    N,
+    K,
+    span,
+    x_stride_M,
+    x_stride_K,
+    w_stride_N,
+    w_stride_K,
+    bias_stride_N,
+    y_sum_part_stride_splits,
+    y_sum_part_stride_M,
+    y_sum_part_stride_N,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed, k in splits parts."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
+    part = pid // tiles
+    pid = pid % tiles
+    pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+    m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    bias = tl.load(bias_ptr + n * bias_stride_N, mask=n < N, other=0.0).to(tl.float32)
+    y_sum = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for k_start in range(part * span, tl.minimum(K, part * span + span), BLOCK_K):
+        k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
+        x_at = x_ptr + m[:, None] * x_stride_M + k[None, :] * x_stride_K
+        mask = (m[:, None] < M) & (k[None, :] < K)
+        x = tl.load(x_at, mask=mask, other=0.0)
+        w_at = w_ptr + n[None, :] * w_stride_N + k[:, None] * w_stride_K
+        mask_2 = (k[:, None] < K) & (n[None, :] < N)
+        w = tl.load(w_at, mask=mask_2, other=0.0)
+        y_sum = tl.dot(x, w, y_sum, input_precision="ieee")
+    y_sum_part_at = (
+        y_sum_part_ptr
+        + part * y_sum_part_stride_splits
+        + m[:, None] * y_sum_part_stride_M
+        + n[None, :] * y_sum_part_stride_N
+    )
+    mask_3 = (m[:, None] < M) & (n[None, :] < N)
+    tl.store(y_sum_part_at, y_sum, mask=mask_3)
+
+
+@triton.jit
+def _linear_gelu_layer_part_described(
+    x_desc,
+    w_desc,
+    y_sum_part_ptr,
+    M,
+    N,
+    K,
+    span,
+    y_sum_part_stride_splits,
+    y_sum_part_stride_M,
+    y_sum_part_stride_N,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed, k in splits parts; tiles move through descriptors."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
+    part = pid // tiles
+    pid = pid % tiles
+    pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+    m_first = pid_m * BLOCK_M
+    m = m_first + tl.arange(0, BLOCK_M)
+    n_first = pid_n * BLOCK_N
+    n = n_first + tl.arange(0, BLOCK_N)
+    y_sum = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for k_start in range(part * span, tl.minimum(K, part * span + span), BLOCK_K):
+        x = x_desc.load([m_first, k_start])
+        w = w_desc.load([n_first, k_start]).T
+        y_sum = tl.dot(x, w, y_sum, input_precision="ieee")
+    y_sum_part_at = (
+        y_sum_part_ptr
+        + part * y_sum_part_stride_splits
+        + m[:, None] * y_sum_part_stride_M
+        + n[None, :] * y_sum_part_stride_N
+    )
+    mask = (m[:, None] < M) & (n[None, :] < N)
+    tl.store(y_sum_part_at, y_sum, mask=mask)
+
+
+@triton.jit(do_not_specialize=["splits"])
+def _linear_gelu_layer_merge(
+    bias_ptr,
+    y_ptr,
+    y_sum_part_ptr,
+    M,
+    N,
+    splits,
+    bias_stride_N,
+    y_stride_M,
+    y_stride_N,
+    y_sum_part_stride_splits,
+    y_sum_part_stride_M,
+    y_sum_part_stride_N,
+    BLOCK_splits: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, n in parallel by blocks, parts of k joined."""
+    pid = tl.program_id(0).to(INDEX)
+    n = (pid % tl.cdiv(N, BLOCK_N)) * BLOCK_N + tl.arange(0, BLOCK_N)
+    m = (pid // tl.cdiv(N, BLOCK_N)) * BLOCK_M + tl.arange(0, BLOCK_M)
+    part = tl.arange(0, BLOCK_splits).to(INDEX)
+    bias = tl.load(bias_ptr + n * bias_stride_N, mask=n < N, other=0.0).to(tl.float32)
+    y_sum_parts_at = (
+        y_sum_part_ptr
+        + part[:, None, None] * y_sum_part_stride_splits
+        + m[None, :, None] * y_sum_part_stride_M
+        + n[None, None, :] * y_sum_part_stride_N
+    )
+    mask = (part[:, None, None] < splits) & (m[None, :, None] < M) & (n[None, None, :] < N)
+    y_sum_parts = tl.load(y_sum_parts_at, mask=mask, other=0.0)
+    y_sum = tl.sum(y_sum_parts, axis=0)
+    y_x = y_sum + bias[None, :]
+    # y[m, n] = gelu_tanh(sum[k](x[m, k] * w[n, k]) + bias[n])
+    y = 0.5 * y_x * (2.0 / (1.0 + tl.exp(-2.0 * (0.7978845608028654 * (y_x + 0.044715 * y_x * y_x * y_x)))))
+    y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
+    mask_2 = (m[:, None] < M) & (n[None, :] < N)
+    tl.store(y_at, y, mask=mask_2)
 
 
 def _configure_linear_gelu_layer(
@@ -65,16 +245,19 @@ def _configure_linear_gelu_layer(
     K: int,
     width: int,
     aligned: bool,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `layer` for one shape."""
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
-        (128, 128, 64, 8, 3),
+        (128, 128, 64, 8, 4),
         (128, 64, 64, 4, 3),
         (64, 128, 64, 4, 4),
+        (64, 64, 128, 4, 3),
         (64, 64, 64, 4, 4),
+        (32, 64, 128, 4, 4),
         (32, 64, 64, 4, 4),
         (16, 128, 64, 4, 4),
         (16, 64, 128, 4, 4),
@@ -89,6 +272,21 @@ def _configure_linear_gelu_layer(
             (16, 32, 32, 2, 2),
             (16, 16, 32, 2, 2),
         )
+    elif described:
+        tiles = (
+            (128, 256, 64, 8, 3),
+            (128, 128, 64, 8, 4),
+            (128, 64, 64, 4, 3),
+            (64, 128, 64, 4, 4),
+            (64, 64, 128, 4, 3),
+            (64, 64, 64, 4, 4),
+            (32, 64, 128, 4, 4),
+            (32, 64, 64, 4, 4),
+            (16, 128, 64, 4, 4),
+            (16, 64, 128, 4, 4),
+            (16, 32, 128, 2, 4),
+            (16, 16, 64, 2, 4),
+        )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
     BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, M, N)
@@ -102,11 +300,37 @@ def _configure_linear_gelu_layer(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_linear_gelu_layer")
+    if described:
+        return (
+            _linear_gelu_layer_described,
+            launch.resident(
+                triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]), options["num_warps"]
+            ),
+            options,
+            ((options["BLOCK_M"], options["BLOCK_K"]), (options["BLOCK_N"], options["BLOCK_K"]), None, None),
+        )
     return (
         _linear_gelu_layer,
         triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
         options,
+        None,
     )
+
+
+def _configure_linear_gelu_layer_merge(M: int, N: int, splits: int):
+    """Kernel, grid and launch options of `_linear_gelu_layer_merge` for one shape."""
+    BLOCK_splits = launch.power_of_2(splits)
+    BLOCK_M = launch.power_of_2(M, 1, 1)
+    BLOCK_N = launch.power_of_2(N, 1, 128)
+    options = {
+        "BLOCK_splits": BLOCK_splits,
+        "BLOCK_M": BLOCK_M,
+        "BLOCK_N": BLOCK_N,
+        "num_warps": launch.warps(BLOCK_splits * BLOCK_M * BLOCK_N, 32),
+        "num_stages": 1,
+        "enable_fp_fusion": True,
+    }
+    return _linear_gelu_layer_merge, triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N), options
 
 
 def _linear_gelu__check(x, w, bias):
@@ -127,27 +351,109 @@ def _linear_gelu__launch(call, dims, x, w, bias, y):
     M, N, K, _ = dims
     aligned = launch.aligned(x, w)
     width = max(t.element_size() for t in (x, w))
-    kernel, grid, options = _configure_linear_gelu_layer(M, N, K, width, aligned, tuned=call.tuned("layer"))
-    call.start(
-        kernel,
-        grid,
-        options,
-        x,
-        w,
-        bias,
-        y,
-        M,
-        N,
-        K,
-        x.stride(0),
-        x.stride(1),
-        w.stride(0),
-        w.stride(1),
-        bias.stride(0),
-        y.stride(0),
-        y.stride(1),
-        INDEX=launch.index_type(x, w, bias, y),
+    described = launch.describable(x, w)
+    if not described and copying.copies_pay(M, N, x, w):
+        x = copying.aligned_rows(call, x)
+        w = copying.aligned_rows(call, w)
+        described = launch.describable(x, w)
+    kernel, grid, options, tiles = _configure_linear_gelu_layer(
+        M, N, K, width, aligned, described, tuned=call.tuned("layer")
     )
+    splits, span = launch.split(K, options["BLOCK_K"], grid)
+    if splits > 1:
+        y_sum_part = call.workspace((splits, M, N), launch.DTYPES["f32"])
+        if tiles is not None:
+            tiles = (tiles[0], tiles[1], None)
+            call.start(
+                _linear_gelu_layer_part_described,
+                grid * splits,
+                options,
+                *launch.describe((x, w, y_sum_part), tiles),
+                M,
+                N,
+                K,
+                span,
+                y_sum_part.stride(0),
+                y_sum_part.stride(1),
+                y_sum_part.stride(2),
+                INDEX=launch.index_type(x, w, y_sum_part),
+            )
+        else:
+            call.start(
+                _linear_gelu_layer_part,
+                grid * splits,
+                options,
+                x,
+                w,
+                bias,
+                y_sum_part,
+                M,
+                N,
+                K,
+                span,
+                x.stride(0),
+                x.stride(1),
+                w.stride(0),
+                w.stride(1),
+                bias.stride(0),
+                y_sum_part.stride(0),
+                y_sum_part.stride(1),
+                y_sum_part.stride(2),
+                INDEX=launch.index_type(x, w, bias, y_sum_part),
+            )
+        kernel, grid, options = _configure_linear_gelu_layer_merge(M, N, splits)
+        call.start(
+            kernel,
+            grid,
+            options,
+            bias,
+            y,
+            y_sum_part,
+            M,
+            N,
+            splits,
+            bias.stride(0),
+            y.stride(0),
+            y.stride(1),
+            y_sum_part.stride(0),
+            y_sum_part.stride(1),
+            y_sum_part.stride(2),
+            INDEX=launch.index_type(bias, y, y_sum_part),
+        )
+    elif tiles is not None:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *launch.describe((x, w, bias, y), tiles),
+            M,
+            N,
+            K,
+            bias.stride(0),
+            y.stride(0),
+            y.stride(1),
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            x,
+            w,
+            bias,
+            y,
+            M,
+            N,
+            K,
+            x.stride(0),
+            x.stride(1),
+            w.stride(0),
+            w.stride(1),
+            bias.stride(0),
+            y.stride(0),
+            y.stride(1),
+            INDEX=launch.index_type(x, w, bias, y),
+        )
 
 
 def linear_gelu(

@@ -9,7 +9,7 @@ import torch
 import triton
 import triton.language as tl
 
-from opspec.runtime import launch, library
+from opspec.runtime import copying, launch, library
 from opspec.runtime.device import grouped
 
 
@@ -52,6 +52,166 @@ def _lora_down(
     t_at = t_ptr + m[:, None] * t_stride_M + r[None, :] * t_stride_R
     mask_3 = (m[:, None] < M) & (r[None, :] < R)
     tl.store(t_at, t, mask=mask_3)
+
+
+@triton.jit
+def _lora_down_described(
+    x_desc,
+    a_desc,
+    t_ptr,
+    M,
+    K,
+    R,
+    t_stride_M,
+    t_stride_R,
+    BLOCK_M: tl.constexpr,
+    BLOCK_R: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, r in parallel by blocks, k streamed; tiles move through descriptors."""
+    for pid in tl.range(
+        tl.program_id(0), tl.cdiv(M, BLOCK_M) * tl.cdiv(R, BLOCK_R), tl.num_programs(0), flatten=True
+    ):
+        pid_m, pid_r = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(R, BLOCK_R), GROUP)
+        m_first = pid_m * BLOCK_M
+        m = m_first + tl.arange(0, BLOCK_M)
+        r_first = pid_r * BLOCK_R
+        r = r_first + tl.arange(0, BLOCK_R)
+        t = tl.zeros((BLOCK_M, BLOCK_R), tl.float32)
+        for k_start in range(0, K, BLOCK_K):
+            x = x_desc.load([m_first, k_start])
+            a = a_desc.load([k_start, r_first])
+            # t: X[m, r] = sum[k](x[m, k] * a[k, r])
+            t = tl.dot(x, a, t, input_precision="ieee")
+        t_at = t_ptr + m[:, None] * t_stride_M + r[None, :] * t_stride_R
+        mask = (m[:, None] < M) & (r[None, :] < R)
+        tl.store(t_at, t, mask=mask)
+
+
+@triton.jit
+def _lora_down_part(
+    x_ptr,
+    a_ptr,
+    t_part_ptr,
+    M,
+    K,
+    R,
+    span,
+    x_stride_M,
+    x_stride_K,
+    a_stride_K,
+    a_stride_R,
+    t_part_stride_splits,
+    t_part_stride_M,
+    t_part_stride_R,
+    BLOCK_M: tl.constexpr,
+    BLOCK_R: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, r in parallel by blocks, k streamed, k in splits parts."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(R, BLOCK_R)
+    part = pid // tiles
+    pid = pid % tiles
+    pid_m, pid_r = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(R, BLOCK_R), GROUP)
+    m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    r = pid_r * BLOCK_R + tl.arange(0, BLOCK_R)
+    t = tl.zeros((BLOCK_M, BLOCK_R), tl.float32)
+    for k_start in range(part * span, tl.minimum(K, part * span + span), BLOCK_K):
+        k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
+        x_at = x_ptr + m[:, None] * x_stride_M + k[None, :] * x_stride_K
+        mask = (m[:, None] < M) & (k[None, :] < K)
+        x = tl.load(x_at, mask=mask, other=0.0)
+        a_at = a_ptr + k[:, None] * a_stride_K + r[None, :] * a_stride_R
+        mask_2 = (k[:, None] < K) & (r[None, :] < R)
+        a = tl.load(a_at, mask=mask_2, other=0.0)
+        # t: X[m, r] = sum[k](x[m, k] * a[k, r])
+        t = tl.dot(x, a, t, input_precision="ieee")
+    t_part_at = (
+        t_part_ptr + part * t_part_stride_splits + m[:, None] * t_part_stride_M + r[None, :] * t_part_stride_R
+    )
+    mask_3 = (m[:, None] < M) & (r[None, :] < R)
+    tl.store(t_part_at, t, mask=mask_3)
+
+
+@triton.jit
+def _lora_down_part_described(
+    x_desc,
+    a_desc,
+    t_part_ptr,
+    M,
+    K,
+    R,
+    span,
+    t_part_stride_splits,
+    t_part_stride_M,
+    t_part_stride_R,
+    BLOCK_M: tl.constexpr,
+    BLOCK_R: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, r in parallel by blocks, k streamed, k in splits parts; tiles move through descriptors."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(R, BLOCK_R)
+    part = pid // tiles
+    pid = pid % tiles
+    pid_m, pid_r = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(R, BLOCK_R), GROUP)
+    m_first = pid_m * BLOCK_M
+    m = m_first + tl.arange(0, BLOCK_M)
+    r_first = pid_r * BLOCK_R
+    r = r_first + tl.arange(0, BLOCK_R)
+    t = tl.zeros((BLOCK_M, BLOCK_R), tl.float32)
+    for k_start in range(part * span, tl.minimum(K, part * span + span), BLOCK_K):
+        x = x_desc.load([m_first, k_start])
+        a = a_desc.load([k_start, r_first])
+        # t: X[m, r] = sum[k](x[m, k] * a[k, r])
+        t = tl.dot(x, a, t, input_precision="ieee")
+    t_part_at = (
+        t_part_ptr + part * t_part_stride_splits + m[:, None] * t_part_stride_M + r[None, :] * t_part_stride_R
+    )
+    mask = (m[:, None] < M) & (r[None, :] < R)
+    tl.store(t_part_at, t, mask=mask)
+
+
+@triton.jit(do_not_specialize=["splits"])
+def _lora_down_merge(
+    t_ptr,
+    t_part_ptr,
+    M,
+    R,
+    splits,
+    t_stride_M,
+    t_stride_R,
+    t_part_stride_splits,
+    t_part_stride_M,
+    t_part_stride_R,
+    BLOCK_splits: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_R: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, r in parallel by blocks, parts of k joined."""
+    pid = tl.program_id(0).to(INDEX)
+    r = (pid % tl.cdiv(R, BLOCK_R)) * BLOCK_R + tl.arange(0, BLOCK_R)
+    m = (pid // tl.cdiv(R, BLOCK_R)) * BLOCK_M + tl.arange(0, BLOCK_M)
+    part = tl.arange(0, BLOCK_splits).to(INDEX)
+    t_parts_at = (
+        t_part_ptr
+        + part[:, None, None] * t_part_stride_splits
+        + m[None, :, None] * t_part_stride_M
+        + r[None, None, :] * t_part_stride_R
+    )
+    mask = (part[:, None, None] < splits) & (m[None, :, None] < M) & (r[None, None, :] < R)
+    t_parts = tl.load(t_parts_at, mask=mask, other=0.0)
+    t = tl.sum(t_parts, axis=0)
+    t_at = t_ptr + m[:, None] * t_stride_M + r[None, :] * t_stride_R
+    mask_2 = (m[:, None] < M) & (r[None, :] < R)
+    tl.store(t_at, t, mask=mask_2)
 
 
 @triton.jit
@@ -111,6 +271,49 @@ def _lora_up_streamed0(
     y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
     mask_5 = (m[:, None] < M) & (n[None, :] < N)
     tl.store(y_at, y, mask=mask_5)
+
+
+@triton.jit
+def _lora_up_streamed0_described(
+    x_desc,
+    w_desc,
+    b_desc,
+    y_ptr,
+    t_desc,
+    alpha,
+    M,
+    N,
+    K,
+    R,
+    y_stride_M,
+    y_stride_N,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, n in parallel by blocks, r whole, k streamed; tiles move through descriptors."""
+    for pid in tl.range(
+        tl.program_id(0), tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N), tl.num_programs(0), flatten=True
+    ):
+        pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+        m_first = pid_m * BLOCK_M
+        m = m_first + tl.arange(0, BLOCK_M)
+        n_first = pid_n * BLOCK_N
+        n = n_first + tl.arange(0, BLOCK_N)
+        t = t_desc.load([m_first, 0])
+        b = b_desc.load([0, n_first])
+        y_sum = tl.dot(t, b, input_precision="ieee")
+        y_sum_2 = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+        for k_start in range(0, K, BLOCK_K):
+            x = x_desc.load([m_first, k_start])
+            w = w_desc.load([k_start, n_first])
+            y_sum_2 = tl.dot(x, w, y_sum_2, input_precision="ieee")
+        # y[m, n] = sum[k](x[m, k] * w[k, n]) + alpha * sum[r](t[m, r] * b[r, n])
+        y = y_sum_2 + alpha * y_sum
+        y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
+        mask = (m[:, None] < M) & (n[None, :] < N)
+        tl.store(y_at, y, mask=mask)
 
 
 @triton.jit
@@ -174,12 +377,58 @@ def _lora_up_streamed1(
     tl.store(y_at, y, mask=mask_5)
 
 
+@triton.jit
+def _lora_up_streamed1_described(
+    x_desc,
+    w_desc,
+    b_desc,
+    y_ptr,
+    t_desc,
+    alpha,
+    M,
+    N,
+    K,
+    R,
+    y_stride_M,
+    y_stride_N,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    BLOCK_R: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed, r streamed; tiles move through descriptors."""
+    pid = tl.program_id(0).to(INDEX)
+    pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+    m_first = pid_m * BLOCK_M
+    m = m_first + tl.arange(0, BLOCK_M)
+    n_first = pid_n * BLOCK_N
+    n = n_first + tl.arange(0, BLOCK_N)
+    y_sum = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for r_start in range(0, R, BLOCK_R):
+        t = t_desc.load([m_first, r_start])
+        b = b_desc.load([r_start, n_first])
+        y_sum = tl.dot(t, b, y_sum, input_precision="ieee")
+    y_sum_2 = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for k_start in range(0, K, BLOCK_K):
+        x = x_desc.load([m_first, k_start])
+        w = w_desc.load([k_start, n_first])
+        y_sum_2 = tl.dot(x, w, y_sum_2, input_precision="ieee")
+    # y[m, n] = sum[k](x[m, k] * w[k, n]) + alpha * sum[r](t[m, r] * b[r, n])
+    y = y_sum_2 + alpha * y_sum
+    y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
+    mask = (m[:, None] < M) & (n[None, :] < N)
+    tl.store(y_at, y, mask=mask)
+
+
 def _configure_lora_down(
     M: int,
     K: int,
     R: int,
     width: int,
     aligned: bool,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
@@ -187,10 +436,12 @@ def _configure_lora_down(
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
         (128, 256, 64, 8, 3),
-        (128, 128, 64, 8, 3),
+        (128, 128, 64, 8, 4),
         (128, 64, 64, 4, 3),
         (64, 128, 64, 4, 4),
+        (64, 64, 128, 4, 3),
         (64, 64, 64, 4, 4),
+        (32, 64, 128, 4, 4),
         (32, 64, 64, 4, 4),
         (16, 128, 64, 4, 4),
         (16, 64, 128, 4, 4),
@@ -204,6 +455,21 @@ def _configure_lora_down(
             (32, 32, 32, 4, 2),
             (16, 32, 32, 2, 2),
             (16, 16, 32, 2, 2),
+        )
+    elif described:
+        tiles = (
+            (128, 256, 64, 8, 3),
+            (128, 128, 64, 8, 4),
+            (128, 64, 64, 4, 3),
+            (64, 128, 64, 4, 4),
+            (64, 64, 128, 4, 3),
+            (64, 64, 64, 4, 4),
+            (32, 64, 128, 4, 4),
+            (32, 64, 64, 4, 4),
+            (16, 128, 64, 4, 4),
+            (16, 64, 128, 4, 4),
+            (16, 32, 128, 2, 4),
+            (16, 16, 64, 2, 4),
         )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
@@ -218,7 +484,32 @@ def _configure_lora_down(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_lora_down")
-    return _lora_down, triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(R, options["BLOCK_R"]), options
+    if described:
+        return (
+            _lora_down_described,
+            launch.resident(
+                triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(R, options["BLOCK_R"]), options["num_warps"]
+            ),
+            options,
+            ((options["BLOCK_M"], options["BLOCK_K"]), (options["BLOCK_K"], options["BLOCK_R"]), None),
+        )
+    return _lora_down, triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(R, options["BLOCK_R"]), options, None
+
+
+def _configure_lora_down_merge(M: int, R: int, splits: int):
+    """Kernel, grid and launch options of `_lora_down_merge` for one shape."""
+    BLOCK_splits = launch.power_of_2(splits)
+    BLOCK_M = launch.power_of_2(M, 1, 1)
+    BLOCK_R = launch.power_of_2(R, 1, 128)
+    options = {
+        "BLOCK_splits": BLOCK_splits,
+        "BLOCK_M": BLOCK_M,
+        "BLOCK_R": BLOCK_R,
+        "num_warps": launch.warps(BLOCK_splits * BLOCK_M * BLOCK_R, 32),
+        "num_stages": 1,
+        "enable_fp_fusion": True,
+    }
+    return _lora_down_merge, triton.cdiv(M, BLOCK_M) * triton.cdiv(R, BLOCK_R), options
 
 
 def _configure_lora_up(
@@ -227,51 +518,86 @@ def _configure_lora_up(
     K: int,
     R: int,
     width: int,
-    aligned: bool,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `up` for one shape."""
     BLOCK_R = launch.power_of_2(R, 16)
-    # rows, columns, depth, warps, stages: the first that fills the device
-    tiles = (
-        (128, 256, 64, 8, 3),
-        (128, 128, 64, 8, 3),
-        (128, 64, 64, 4, 3),
-        (64, 128, 64, 4, 4),
-        (64, 64, 64, 4, 4),
-        (32, 64, 64, 4, 4),
-        (16, 128, 64, 4, 4),
-        (16, 64, 128, 4, 4),
-        (16, 32, 128, 2, 4),
-        (16, 16, 64, 2, 4),
-    )
-    if width == 4:
-        tiles = (
-            (64, 64, 16, 4, 2),
-            (64, 32, 16, 4, 2),
-            (32, 32, 32, 4, 2),
-            (16, 32, 32, 2, 2),
-            (16, 16, 32, 2, 2),
+    if BLOCK_R <= 512 and launch.chosen(tuned, "_lora_up_streamed0"):
+        BLOCK_M = launch.power_of_2(
+            M, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_R)))
         )
-    elif not aligned:
-        tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
-    BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, M, N)
+        BLOCK_N = launch.power_of_2(
+            N, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_R)))
+        )
+        BLOCK_K = launch.power_of_2(K, 16, 64 if width < 4 else 32)
+        options = {
+            "BLOCK_M": BLOCK_M,
+            "BLOCK_N": BLOCK_N,
+            "BLOCK_K": BLOCK_K,
+            "BLOCK_R": BLOCK_R,
+            "GROUP": 8,
+            "num_warps": 8 if width < 4 else 4,
+            "num_stages": 2,
+            "enable_fp_fusion": True,
+        }
+        options = launch.over(options, tuned, "_lora_up_streamed0")
+        if described and options["BLOCK_R"] <= 256:
+            return (
+                _lora_up_streamed0_described,
+                launch.resident(
+                    triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
+                    options["num_warps"],
+                ),
+                options,
+                (
+                    (options["BLOCK_M"], options["BLOCK_K"]),
+                    (options["BLOCK_K"], options["BLOCK_N"]),
+                    (options["BLOCK_R"], options["BLOCK_N"]),
+                    None,
+                    (options["BLOCK_M"], options["BLOCK_R"]),
+                ),
+            )
+        return (
+            _lora_up_streamed0,
+            triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
+            options,
+            None,
+        )
+    BLOCK_M = launch.power_of_2(M, 16, 128 if width < 4 else 32)
+    BLOCK_N = launch.power_of_2(N, 16, 128 if width < 4 else 32)
+    BLOCK_K = launch.power_of_2(K, 16, 64 if width < 4 else 32)
+    BLOCK_R = launch.power_of_2(R, 16, 64 if width < 4 else 32)
     options = {
         "BLOCK_M": BLOCK_M,
         "BLOCK_N": BLOCK_N,
         "BLOCK_K": BLOCK_K,
         "BLOCK_R": BLOCK_R,
         "GROUP": 8,
-        "num_warps": num_warps,
-        "num_stages": num_stages,
+        "num_warps": 8 if width < 4 else 4,
+        "num_stages": 2,
         "enable_fp_fusion": True,
     }
-    options = launch.over(options, tuned, "_lora_up_streamed0")
+    options = launch.over(options, tuned, "_lora_up_streamed1")
+    if described and options["BLOCK_R"] <= 256:
+        return (
+            _lora_up_streamed1_described,
+            triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
+            options,
+            (
+                (options["BLOCK_M"], options["BLOCK_K"]),
+                (options["BLOCK_K"], options["BLOCK_N"]),
+                (options["BLOCK_R"], options["BLOCK_N"]),
+                None,
+                (options["BLOCK_M"], options["BLOCK_R"]),
+            ),
+        )
     return (
-        _lora_up_streamed0,
+        _lora_up_streamed1,
         triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
         options,
+        None,
     )
 
 
@@ -296,54 +622,144 @@ def _lora__launch(call, dims, x, w, a, b, alpha, y):
     t = call.workspace((M, R), X)
     aligned = launch.aligned(x, a)
     width = max(t.element_size() for t in (x, a))
-    kernel, grid, options = _configure_lora_down(M, K, R, width, aligned, tuned=call.tuned("down"))
-    call.start(
-        kernel,
-        grid,
-        options,
-        x,
-        a,
-        t,
-        M,
-        K,
-        R,
-        x.stride(0),
-        x.stride(1),
-        a.stride(0),
-        a.stride(1),
-        t.stride(0),
-        t.stride(1),
-        INDEX=launch.index_type(x, a, t),
+    described = launch.describable(x, a)
+    if not described and copying.copies_pay(M, R, x, a):
+        x = copying.aligned_rows(call, x)
+        a = copying.aligned_rows(call, a)
+        described = launch.describable(x, a)
+    kernel, grid, options, tiles = _configure_lora_down(
+        M, K, R, width, aligned, described, tuned=call.tuned("down")
     )
-    aligned = launch.aligned(x, w, b, t)
+    splits, span = launch.split(K, options["BLOCK_K"], grid)
+    if splits > 1:
+        t_part = call.workspace((splits, M, R), launch.DTYPES["f32"])
+        if tiles is not None:
+            tiles = (tiles[0], tiles[1], None)
+            call.start(
+                _lora_down_part_described,
+                grid * splits,
+                options,
+                *launch.describe((x, a, t_part), tiles),
+                M,
+                K,
+                R,
+                span,
+                t_part.stride(0),
+                t_part.stride(1),
+                t_part.stride(2),
+                INDEX=launch.index_type(x, a, t_part),
+            )
+        else:
+            call.start(
+                _lora_down_part,
+                grid * splits,
+                options,
+                x,
+                a,
+                t_part,
+                M,
+                K,
+                R,
+                span,
+                x.stride(0),
+                x.stride(1),
+                a.stride(0),
+                a.stride(1),
+                t_part.stride(0),
+                t_part.stride(1),
+                t_part.stride(2),
+                INDEX=launch.index_type(x, a, t_part),
+            )
+        kernel, grid, options = _configure_lora_down_merge(M, R, splits)
+        call.start(
+            kernel,
+            grid,
+            options,
+            t,
+            t_part,
+            M,
+            R,
+            splits,
+            t.stride(0),
+            t.stride(1),
+            t_part.stride(0),
+            t_part.stride(1),
+            t_part.stride(2),
+            INDEX=launch.index_type(t, t_part),
+        )
+    elif tiles is not None:
+        call.start(
+            kernel, grid, options, *launch.describe((x, a, t), tiles), M, K, R, t.stride(0), t.stride(1)
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            x,
+            a,
+            t,
+            M,
+            K,
+            R,
+            x.stride(0),
+            x.stride(1),
+            a.stride(0),
+            a.stride(1),
+            t.stride(0),
+            t.stride(1),
+            INDEX=launch.index_type(x, a, t),
+        )
     width = max(t.element_size() for t in (x, w, b, t))
-    kernel, grid, options = _configure_lora_up(M, N, K, R, width, aligned, tuned=call.tuned("up"))
-    call.start(
-        kernel,
-        grid,
-        options,
-        x,
-        w,
-        b,
-        y,
-        t,
-        alpha,
-        M,
-        N,
-        K,
-        R,
-        x.stride(0),
-        x.stride(1),
-        w.stride(0),
-        w.stride(1),
-        b.stride(0),
-        b.stride(1),
-        y.stride(0),
-        y.stride(1),
-        t.stride(0),
-        t.stride(1),
-        INDEX=launch.index_type(x, w, b, y, t),
-    )
+    described = launch.describable(x, w, b, t)
+    if not described and copying.copies_pay(M, N, x, w, b, t):
+        x = copying.aligned_rows(call, x)
+        w = copying.aligned_rows(call, w)
+        b = copying.aligned_rows(call, b)
+        t = copying.aligned_rows(call, t)
+        described = launch.describable(x, w, b, t)
+    kernel, grid, options, tiles = _configure_lora_up(M, N, K, R, width, described, tuned=call.tuned("up"))
+    if tiles is not None:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *launch.describe((x, w, b, y, t), tiles),
+            alpha,
+            M,
+            N,
+            K,
+            R,
+            y.stride(0),
+            y.stride(1),
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            x,
+            w,
+            b,
+            y,
+            t,
+            alpha,
+            M,
+            N,
+            K,
+            R,
+            x.stride(0),
+            x.stride(1),
+            w.stride(0),
+            w.stride(1),
+            b.stride(0),
+            b.stride(1),
+            y.stride(0),
+            y.stride(1),
+            t.stride(0),
+            t.stride(1),
+            INDEX=launch.index_type(x, w, b, y, t),
+        )
 
 
 def lora(

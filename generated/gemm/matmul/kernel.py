@@ -9,7 +9,7 @@ import torch
 import triton
 import triton.language as tl
 
-from opspec.runtime import launch, library
+from opspec.runtime import copying, launch, library
 from opspec.runtime.device import grouped
 
 
@@ -54,12 +54,173 @@ def _matmul_product(
     tl.store(c_at, c, mask=mask_3)
 
 
+@triton.jit
+def _matmul_product_described(
+    a_desc,
+    b_desc,
+    c_ptr,
+    M,
+    N,
+    K,
+    c_stride_M,
+    c_stride_N,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed; tiles move through descriptors."""
+    for pid in tl.range(
+        tl.program_id(0), tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N), tl.num_programs(0), flatten=True
+    ):
+        pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+        m_first = pid_m * BLOCK_M
+        m = m_first + tl.arange(0, BLOCK_M)
+        n_first = pid_n * BLOCK_N
+        n = n_first + tl.arange(0, BLOCK_N)
+        c = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+        for k_start in range(0, K, BLOCK_K):
+            a = a_desc.load([m_first, k_start])
+            b = b_desc.load([k_start, n_first])
+            # c[m, n] = sum[k](a[m, k] * b[k, n])
+            c = tl.dot(a, b, c, input_precision="ieee")
+        c_at = c_ptr + m[:, None] * c_stride_M + n[None, :] * c_stride_N
+        mask = (m[:, None] < M) & (n[None, :] < N)
+        tl.store(c_at, c, mask=mask)
+
+
+@triton.jit
+def _matmul_product_part(
+    a_ptr,
+    b_ptr,
+    c_part_ptr,
+    M,
+    N,
+    K,
+    span,
+    a_stride_M,
+    a_stride_K,
+    b_stride_K,
+    b_stride_N,
+    c_part_stride_splits,
+    c_part_stride_M,
+    c_part_stride_N,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed, k in splits parts."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
+    part = pid // tiles
+    pid = pid % tiles
+    pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+    m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    c = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for k_start in range(part * span, tl.minimum(K, part * span + span), BLOCK_K):
+        k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
+        a_at = a_ptr + m[:, None] * a_stride_M + k[None, :] * a_stride_K
+        mask = (m[:, None] < M) & (k[None, :] < K)
+        a = tl.load(a_at, mask=mask, other=0.0)
+        b_at = b_ptr + k[:, None] * b_stride_K + n[None, :] * b_stride_N
+        mask_2 = (k[:, None] < K) & (n[None, :] < N)
+        b = tl.load(b_at, mask=mask_2, other=0.0)
+        # c[m, n] = sum[k](a[m, k] * b[k, n])
+        c = tl.dot(a, b, c, input_precision="ieee")
+    c_part_at = (
+        c_part_ptr + part * c_part_stride_splits + m[:, None] * c_part_stride_M + n[None, :] * c_part_stride_N
+    )
+    mask_3 = (m[:, None] < M) & (n[None, :] < N)
+    tl.store(c_part_at, c, mask=mask_3)
+
+
+@triton.jit
+def _matmul_product_part_described(
+    a_desc,
+    b_desc,
+    c_part_ptr,
+    M,
+    N,
+    K,
+    span,
+    c_part_stride_splits,
+    c_part_stride_M,
+    c_part_stride_N,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed, k in splits parts; tiles move through descriptors."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
+    part = pid // tiles
+    pid = pid % tiles
+    pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+    m_first = pid_m * BLOCK_M
+    m = m_first + tl.arange(0, BLOCK_M)
+    n_first = pid_n * BLOCK_N
+    n = n_first + tl.arange(0, BLOCK_N)
+    c = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for k_start in range(part * span, tl.minimum(K, part * span + span), BLOCK_K):
+        a = a_desc.load([m_first, k_start])
+        b = b_desc.load([k_start, n_first])
+        # c[m, n] = sum[k](a[m, k] * b[k, n])
+        c = tl.dot(a, b, c, input_precision="ieee")
+    c_part_at = (
+        c_part_ptr + part * c_part_stride_splits + m[:, None] * c_part_stride_M + n[None, :] * c_part_stride_N
+    )
+    mask = (m[:, None] < M) & (n[None, :] < N)
+    tl.store(c_part_at, c, mask=mask)
+
+
+@triton.jit(do_not_specialize=["splits"])
+def _matmul_product_merge(
+    c_ptr,
+    c_part_ptr,
+    M,
+    N,
+    splits,
+    c_stride_M,
+    c_stride_N,
+    c_part_stride_splits,
+    c_part_stride_M,
+    c_part_stride_N,
+    BLOCK_splits: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, n in parallel by blocks, parts of k joined."""
+    pid = tl.program_id(0).to(INDEX)
+    n = (pid % tl.cdiv(N, BLOCK_N)) * BLOCK_N + tl.arange(0, BLOCK_N)
+    m = (pid // tl.cdiv(N, BLOCK_N)) * BLOCK_M + tl.arange(0, BLOCK_M)
+    part = tl.arange(0, BLOCK_splits).to(INDEX)
+    c_parts_at = (
+        c_part_ptr
+        + part[:, None, None] * c_part_stride_splits
+        + m[None, :, None] * c_part_stride_M
+        + n[None, None, :] * c_part_stride_N
+    )
+    mask = (part[:, None, None] < splits) & (m[None, :, None] < M) & (n[None, None, :] < N)
+    c_parts = tl.load(c_parts_at, mask=mask, other=0.0)
+    c = tl.sum(c_parts, axis=0)
+    c_at = c_ptr + m[:, None] * c_stride_M + n[None, :] * c_stride_N
+    mask_2 = (m[:, None] < M) & (n[None, :] < N)
+    tl.store(c_at, c, mask=mask_2)
+
+
 def _configure_matmul_product(
     M: int,
     N: int,
     K: int,
     width: int,
     aligned: bool,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
@@ -67,10 +228,12 @@ def _configure_matmul_product(
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
         (128, 256, 64, 8, 3),
-        (128, 128, 64, 8, 3),
+        (128, 128, 64, 8, 4),
         (128, 64, 64, 4, 3),
         (64, 128, 64, 4, 4),
+        (64, 64, 128, 4, 3),
         (64, 64, 64, 4, 4),
+        (32, 64, 128, 4, 4),
         (32, 64, 64, 4, 4),
         (16, 128, 64, 4, 4),
         (16, 64, 128, 4, 4),
@@ -85,6 +248,21 @@ def _configure_matmul_product(
             (16, 32, 32, 2, 2),
             (16, 16, 32, 2, 2),
         )
+    elif described:
+        tiles = (
+            (128, 256, 64, 8, 3),
+            (128, 128, 64, 8, 4),
+            (128, 64, 64, 4, 3),
+            (64, 128, 64, 4, 4),
+            (64, 64, 128, 4, 3),
+            (64, 64, 64, 4, 4),
+            (32, 64, 128, 4, 4),
+            (32, 64, 64, 4, 4),
+            (16, 128, 64, 4, 4),
+            (16, 64, 128, 4, 4),
+            (16, 32, 128, 2, 4),
+            (16, 16, 64, 2, 4),
+        )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
     BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, M, N)
@@ -98,7 +276,37 @@ def _configure_matmul_product(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_matmul_product")
-    return _matmul_product, triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]), options
+    if described:
+        return (
+            _matmul_product_described,
+            launch.resident(
+                triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]), options["num_warps"]
+            ),
+            options,
+            ((options["BLOCK_M"], options["BLOCK_K"]), (options["BLOCK_K"], options["BLOCK_N"]), None),
+        )
+    return (
+        _matmul_product,
+        triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
+        options,
+        None,
+    )
+
+
+def _configure_matmul_product_merge(M: int, N: int, splits: int):
+    """Kernel, grid and launch options of `_matmul_product_merge` for one shape."""
+    BLOCK_splits = launch.power_of_2(splits)
+    BLOCK_M = launch.power_of_2(M, 1, 1)
+    BLOCK_N = launch.power_of_2(N, 1, 128)
+    options = {
+        "BLOCK_splits": BLOCK_splits,
+        "BLOCK_M": BLOCK_M,
+        "BLOCK_N": BLOCK_N,
+        "num_warps": launch.warps(BLOCK_splits * BLOCK_M * BLOCK_N, 32),
+        "num_stages": 1,
+        "enable_fp_fusion": True,
+    }
+    return _matmul_product_merge, triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N), options
 
 
 def _matmul__check(a, b):
@@ -117,25 +325,94 @@ def _matmul__launch(call, dims, a, b, c):
     M, N, K, _ = dims
     aligned = launch.aligned(a, b)
     width = max(t.element_size() for t in (a, b))
-    kernel, grid, options = _configure_matmul_product(M, N, K, width, aligned, tuned=call.tuned("product"))
-    call.start(
-        kernel,
-        grid,
-        options,
-        a,
-        b,
-        c,
-        M,
-        N,
-        K,
-        a.stride(0),
-        a.stride(1),
-        b.stride(0),
-        b.stride(1),
-        c.stride(0),
-        c.stride(1),
-        INDEX=launch.index_type(a, b, c),
+    described = launch.describable(a, b)
+    if not described and copying.copies_pay(M, N, a, b):
+        a = copying.aligned_rows(call, a)
+        b = copying.aligned_rows(call, b)
+        described = launch.describable(a, b)
+    kernel, grid, options, tiles = _configure_matmul_product(
+        M, N, K, width, aligned, described, tuned=call.tuned("product")
     )
+    splits, span = launch.split(K, options["BLOCK_K"], grid)
+    if splits > 1:
+        c_part = call.workspace((splits, M, N), launch.DTYPES["f32"])
+        if tiles is not None:
+            tiles = (tiles[0], tiles[1], None)
+            call.start(
+                _matmul_product_part_described,
+                grid * splits,
+                options,
+                *launch.describe((a, b, c_part), tiles),
+                M,
+                N,
+                K,
+                span,
+                c_part.stride(0),
+                c_part.stride(1),
+                c_part.stride(2),
+                INDEX=launch.index_type(a, b, c_part),
+            )
+        else:
+            call.start(
+                _matmul_product_part,
+                grid * splits,
+                options,
+                a,
+                b,
+                c_part,
+                M,
+                N,
+                K,
+                span,
+                a.stride(0),
+                a.stride(1),
+                b.stride(0),
+                b.stride(1),
+                c_part.stride(0),
+                c_part.stride(1),
+                c_part.stride(2),
+                INDEX=launch.index_type(a, b, c_part),
+            )
+        kernel, grid, options = _configure_matmul_product_merge(M, N, splits)
+        call.start(
+            kernel,
+            grid,
+            options,
+            c,
+            c_part,
+            M,
+            N,
+            splits,
+            c.stride(0),
+            c.stride(1),
+            c_part.stride(0),
+            c_part.stride(1),
+            c_part.stride(2),
+            INDEX=launch.index_type(c, c_part),
+        )
+    elif tiles is not None:
+        call.start(
+            kernel, grid, options, *launch.describe((a, b, c), tiles), M, N, K, c.stride(0), c.stride(1)
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            a,
+            b,
+            c,
+            M,
+            N,
+            K,
+            a.stride(0),
+            a.stride(1),
+            b.stride(0),
+            b.stride(1),
+            c.stride(0),
+            c.stride(1),
+            INDEX=launch.index_type(a, b, c),
+        )
 
 
 def matmul(a: torch.Tensor, b: torch.Tensor, *, out: torch.Tensor | None = None) -> torch.Tensor:
@@ -223,12 +500,173 @@ def _matmul_nt_product(
     tl.store(c_at, c, mask=mask_3)
 
 
+@triton.jit
+def _matmul_nt_product_described(
+    a_desc,
+    b_desc,
+    c_ptr,
+    M,
+    N,
+    K,
+    c_stride_M,
+    c_stride_N,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed; tiles move through descriptors."""
+    for pid in tl.range(
+        tl.program_id(0), tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N), tl.num_programs(0), flatten=True
+    ):
+        pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+        m_first = pid_m * BLOCK_M
+        m = m_first + tl.arange(0, BLOCK_M)
+        n_first = pid_n * BLOCK_N
+        n = n_first + tl.arange(0, BLOCK_N)
+        c = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+        for k_start in range(0, K, BLOCK_K):
+            a = a_desc.load([m_first, k_start])
+            b = b_desc.load([n_first, k_start]).T
+            # c[m, n] = sum[k](a[m, k] * b[n, k])
+            c = tl.dot(a, b, c, input_precision="ieee")
+        c_at = c_ptr + m[:, None] * c_stride_M + n[None, :] * c_stride_N
+        mask = (m[:, None] < M) & (n[None, :] < N)
+        tl.store(c_at, c, mask=mask)
+
+
+@triton.jit
+def _matmul_nt_product_part(
+    a_ptr,
+    b_ptr,
+    c_part_ptr,
+    M,
+    N,
+    K,
+    span,
+    a_stride_M,
+    a_stride_K,
+    b_stride_N,
+    b_stride_K,
+    c_part_stride_splits,
+    c_part_stride_M,
+    c_part_stride_N,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed, k in splits parts."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
+    part = pid // tiles
+    pid = pid % tiles
+    pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+    m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    c = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for k_start in range(part * span, tl.minimum(K, part * span + span), BLOCK_K):
+        k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
+        a_at = a_ptr + m[:, None] * a_stride_M + k[None, :] * a_stride_K
+        mask = (m[:, None] < M) & (k[None, :] < K)
+        a = tl.load(a_at, mask=mask, other=0.0)
+        b_at = b_ptr + n[None, :] * b_stride_N + k[:, None] * b_stride_K
+        mask_2 = (k[:, None] < K) & (n[None, :] < N)
+        b = tl.load(b_at, mask=mask_2, other=0.0)
+        # c[m, n] = sum[k](a[m, k] * b[n, k])
+        c = tl.dot(a, b, c, input_precision="ieee")
+    c_part_at = (
+        c_part_ptr + part * c_part_stride_splits + m[:, None] * c_part_stride_M + n[None, :] * c_part_stride_N
+    )
+    mask_3 = (m[:, None] < M) & (n[None, :] < N)
+    tl.store(c_part_at, c, mask=mask_3)
+
+
+@triton.jit
+def _matmul_nt_product_part_described(
+    a_desc,
+    b_desc,
+    c_part_ptr,
+    M,
+    N,
+    K,
+    span,
+    c_part_stride_splits,
+    c_part_stride_M,
+    c_part_stride_N,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed, k in splits parts; tiles move through descriptors."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
+    part = pid // tiles
+    pid = pid % tiles
+    pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+    m_first = pid_m * BLOCK_M
+    m = m_first + tl.arange(0, BLOCK_M)
+    n_first = pid_n * BLOCK_N
+    n = n_first + tl.arange(0, BLOCK_N)
+    c = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for k_start in range(part * span, tl.minimum(K, part * span + span), BLOCK_K):
+        a = a_desc.load([m_first, k_start])
+        b = b_desc.load([n_first, k_start]).T
+        # c[m, n] = sum[k](a[m, k] * b[n, k])
+        c = tl.dot(a, b, c, input_precision="ieee")
+    c_part_at = (
+        c_part_ptr + part * c_part_stride_splits + m[:, None] * c_part_stride_M + n[None, :] * c_part_stride_N
+    )
+    mask = (m[:, None] < M) & (n[None, :] < N)
+    tl.store(c_part_at, c, mask=mask)
+
+
+@triton.jit(do_not_specialize=["splits"])
+def _matmul_nt_product_merge(
+    c_ptr,
+    c_part_ptr,
+    M,
+    N,
+    splits,
+    c_stride_M,
+    c_stride_N,
+    c_part_stride_splits,
+    c_part_stride_M,
+    c_part_stride_N,
+    BLOCK_splits: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, n in parallel by blocks, parts of k joined."""
+    pid = tl.program_id(0).to(INDEX)
+    n = (pid % tl.cdiv(N, BLOCK_N)) * BLOCK_N + tl.arange(0, BLOCK_N)
+    m = (pid // tl.cdiv(N, BLOCK_N)) * BLOCK_M + tl.arange(0, BLOCK_M)
+    part = tl.arange(0, BLOCK_splits).to(INDEX)
+    c_parts_at = (
+        c_part_ptr
+        + part[:, None, None] * c_part_stride_splits
+        + m[None, :, None] * c_part_stride_M
+        + n[None, None, :] * c_part_stride_N
+    )
+    mask = (part[:, None, None] < splits) & (m[None, :, None] < M) & (n[None, None, :] < N)
+    c_parts = tl.load(c_parts_at, mask=mask, other=0.0)
+    c = tl.sum(c_parts, axis=0)
+    c_at = c_ptr + m[:, None] * c_stride_M + n[None, :] * c_stride_N
+    mask_2 = (m[:, None] < M) & (n[None, :] < N)
+    tl.store(c_at, c, mask=mask_2)
+
+
 def _configure_matmul_nt_product(
     M: int,
     N: int,
     K: int,
     width: int,
     aligned: bool,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
@@ -236,10 +674,12 @@ def _configure_matmul_nt_product(
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
         (128, 256, 64, 8, 3),
-        (128, 128, 64, 8, 3),
+        (128, 128, 64, 8, 4),
         (128, 64, 64, 4, 3),
         (64, 128, 64, 4, 4),
+        (64, 64, 128, 4, 3),
         (64, 64, 64, 4, 4),
+        (32, 64, 128, 4, 4),
         (32, 64, 64, 4, 4),
         (16, 128, 64, 4, 4),
         (16, 64, 128, 4, 4),
@@ -254,6 +694,21 @@ def _configure_matmul_nt_product(
             (16, 32, 32, 2, 2),
             (16, 16, 32, 2, 2),
         )
+    elif described:
+        tiles = (
+            (128, 256, 64, 8, 3),
+            (128, 128, 64, 8, 4),
+            (128, 64, 64, 4, 3),
+            (64, 128, 64, 4, 4),
+            (64, 64, 128, 4, 3),
+            (64, 64, 64, 4, 4),
+            (32, 64, 128, 4, 4),
+            (32, 64, 64, 4, 4),
+            (16, 128, 64, 4, 4),
+            (16, 64, 128, 4, 4),
+            (16, 32, 128, 2, 4),
+            (16, 16, 64, 2, 4),
+        )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
     BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, M, N)
@@ -267,11 +722,37 @@ def _configure_matmul_nt_product(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_matmul_nt_product")
+    if described:
+        return (
+            _matmul_nt_product_described,
+            launch.resident(
+                triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]), options["num_warps"]
+            ),
+            options,
+            ((options["BLOCK_M"], options["BLOCK_K"]), (options["BLOCK_N"], options["BLOCK_K"]), None),
+        )
     return (
         _matmul_nt_product,
         triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
         options,
+        None,
     )
+
+
+def _configure_matmul_nt_product_merge(M: int, N: int, splits: int):
+    """Kernel, grid and launch options of `_matmul_nt_product_merge` for one shape."""
+    BLOCK_splits = launch.power_of_2(splits)
+    BLOCK_M = launch.power_of_2(M, 1, 1)
+    BLOCK_N = launch.power_of_2(N, 1, 128)
+    options = {
+        "BLOCK_splits": BLOCK_splits,
+        "BLOCK_M": BLOCK_M,
+        "BLOCK_N": BLOCK_N,
+        "num_warps": launch.warps(BLOCK_splits * BLOCK_M * BLOCK_N, 32),
+        "num_stages": 1,
+        "enable_fp_fusion": True,
+    }
+    return _matmul_nt_product_merge, triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N), options
 
 
 def _matmul_nt__check(a, b):
@@ -290,25 +771,94 @@ def _matmul_nt__launch(call, dims, a, b, c):
     M, N, K, _ = dims
     aligned = launch.aligned(a, b)
     width = max(t.element_size() for t in (a, b))
-    kernel, grid, options = _configure_matmul_nt_product(M, N, K, width, aligned, tuned=call.tuned("product"))
-    call.start(
-        kernel,
-        grid,
-        options,
-        a,
-        b,
-        c,
-        M,
-        N,
-        K,
-        a.stride(0),
-        a.stride(1),
-        b.stride(0),
-        b.stride(1),
-        c.stride(0),
-        c.stride(1),
-        INDEX=launch.index_type(a, b, c),
+    described = launch.describable(a, b)
+    if not described and copying.copies_pay(M, N, a, b):
+        a = copying.aligned_rows(call, a)
+        b = copying.aligned_rows(call, b)
+        described = launch.describable(a, b)
+    kernel, grid, options, tiles = _configure_matmul_nt_product(
+        M, N, K, width, aligned, described, tuned=call.tuned("product")
     )
+    splits, span = launch.split(K, options["BLOCK_K"], grid)
+    if splits > 1:
+        c_part = call.workspace((splits, M, N), launch.DTYPES["f32"])
+        if tiles is not None:
+            tiles = (tiles[0], tiles[1], None)
+            call.start(
+                _matmul_nt_product_part_described,
+                grid * splits,
+                options,
+                *launch.describe((a, b, c_part), tiles),
+                M,
+                N,
+                K,
+                span,
+                c_part.stride(0),
+                c_part.stride(1),
+                c_part.stride(2),
+                INDEX=launch.index_type(a, b, c_part),
+            )
+        else:
+            call.start(
+                _matmul_nt_product_part,
+                grid * splits,
+                options,
+                a,
+                b,
+                c_part,
+                M,
+                N,
+                K,
+                span,
+                a.stride(0),
+                a.stride(1),
+                b.stride(0),
+                b.stride(1),
+                c_part.stride(0),
+                c_part.stride(1),
+                c_part.stride(2),
+                INDEX=launch.index_type(a, b, c_part),
+            )
+        kernel, grid, options = _configure_matmul_nt_product_merge(M, N, splits)
+        call.start(
+            kernel,
+            grid,
+            options,
+            c,
+            c_part,
+            M,
+            N,
+            splits,
+            c.stride(0),
+            c.stride(1),
+            c_part.stride(0),
+            c_part.stride(1),
+            c_part.stride(2),
+            INDEX=launch.index_type(c, c_part),
+        )
+    elif tiles is not None:
+        call.start(
+            kernel, grid, options, *launch.describe((a, b, c), tiles), M, N, K, c.stride(0), c.stride(1)
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            a,
+            b,
+            c,
+            M,
+            N,
+            K,
+            a.stride(0),
+            a.stride(1),
+            b.stride(0),
+            b.stride(1),
+            c.stride(0),
+            c.stride(1),
+            INDEX=launch.index_type(a, b, c),
+        )
 
 
 def matmul_nt(a: torch.Tensor, b: torch.Tensor, *, out: torch.Tensor | None = None) -> torch.Tensor:
@@ -396,12 +946,173 @@ def _matmul_tn_product(
     tl.store(c_at, c, mask=mask_3)
 
 
+@triton.jit
+def _matmul_tn_product_described(
+    a_desc,
+    b_desc,
+    c_ptr,
+    M,
+    N,
+    K,
+    c_stride_M,
+    c_stride_N,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed; tiles move through descriptors."""
+    for pid in tl.range(
+        tl.program_id(0), tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N), tl.num_programs(0), flatten=True
+    ):
+        pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+        m_first = pid_m * BLOCK_M
+        m = m_first + tl.arange(0, BLOCK_M)
+        n_first = pid_n * BLOCK_N
+        n = n_first + tl.arange(0, BLOCK_N)
+        c = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+        for k_start in range(0, K, BLOCK_K):
+            a = a_desc.load([k_start, m_first]).T
+            b = b_desc.load([k_start, n_first])
+            # c[m, n] = sum[k](a[k, m] * b[k, n])
+            c = tl.dot(a, b, c, input_precision="ieee")
+        c_at = c_ptr + m[:, None] * c_stride_M + n[None, :] * c_stride_N
+        mask = (m[:, None] < M) & (n[None, :] < N)
+        tl.store(c_at, c, mask=mask)
+
+
+@triton.jit
+def _matmul_tn_product_part(
+    a_ptr,
+    b_ptr,
+    c_part_ptr,
+    M,
+    N,
+    K,
+    span,
+    a_stride_K,
+    a_stride_M,
+    b_stride_K,
+    b_stride_N,
+    c_part_stride_splits,
+    c_part_stride_M,
+    c_part_stride_N,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed, k in splits parts."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
+    part = pid // tiles
+    pid = pid % tiles
+    pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+    m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    c = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for k_start in range(part * span, tl.minimum(K, part * span + span), BLOCK_K):
+        k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
+        a_at = a_ptr + k[None, :] * a_stride_K + m[:, None] * a_stride_M
+        mask = (m[:, None] < M) & (k[None, :] < K)
+        a = tl.load(a_at, mask=mask, other=0.0)
+        b_at = b_ptr + k[:, None] * b_stride_K + n[None, :] * b_stride_N
+        mask_2 = (k[:, None] < K) & (n[None, :] < N)
+        b = tl.load(b_at, mask=mask_2, other=0.0)
+        # c[m, n] = sum[k](a[k, m] * b[k, n])
+        c = tl.dot(a, b, c, input_precision="ieee")
+    c_part_at = (
+        c_part_ptr + part * c_part_stride_splits + m[:, None] * c_part_stride_M + n[None, :] * c_part_stride_N
+    )
+    mask_3 = (m[:, None] < M) & (n[None, :] < N)
+    tl.store(c_part_at, c, mask=mask_3)
+
+
+@triton.jit
+def _matmul_tn_product_part_described(
+    a_desc,
+    b_desc,
+    c_part_ptr,
+    M,
+    N,
+    K,
+    span,
+    c_part_stride_splits,
+    c_part_stride_M,
+    c_part_stride_N,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed, k in splits parts; tiles move through descriptors."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
+    part = pid // tiles
+    pid = pid % tiles
+    pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+    m_first = pid_m * BLOCK_M
+    m = m_first + tl.arange(0, BLOCK_M)
+    n_first = pid_n * BLOCK_N
+    n = n_first + tl.arange(0, BLOCK_N)
+    c = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for k_start in range(part * span, tl.minimum(K, part * span + span), BLOCK_K):
+        a = a_desc.load([k_start, m_first]).T
+        b = b_desc.load([k_start, n_first])
+        # c[m, n] = sum[k](a[k, m] * b[k, n])
+        c = tl.dot(a, b, c, input_precision="ieee")
+    c_part_at = (
+        c_part_ptr + part * c_part_stride_splits + m[:, None] * c_part_stride_M + n[None, :] * c_part_stride_N
+    )
+    mask = (m[:, None] < M) & (n[None, :] < N)
+    tl.store(c_part_at, c, mask=mask)
+
+
+@triton.jit(do_not_specialize=["splits"])
+def _matmul_tn_product_merge(
+    c_ptr,
+    c_part_ptr,
+    M,
+    N,
+    splits,
+    c_stride_M,
+    c_stride_N,
+    c_part_stride_splits,
+    c_part_stride_M,
+    c_part_stride_N,
+    BLOCK_splits: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, n in parallel by blocks, parts of k joined."""
+    pid = tl.program_id(0).to(INDEX)
+    n = (pid % tl.cdiv(N, BLOCK_N)) * BLOCK_N + tl.arange(0, BLOCK_N)
+    m = (pid // tl.cdiv(N, BLOCK_N)) * BLOCK_M + tl.arange(0, BLOCK_M)
+    part = tl.arange(0, BLOCK_splits).to(INDEX)
+    c_parts_at = (
+        c_part_ptr
+        + part[:, None, None] * c_part_stride_splits
+        + m[None, :, None] * c_part_stride_M
+        + n[None, None, :] * c_part_stride_N
+    )
+    mask = (part[:, None, None] < splits) & (m[None, :, None] < M) & (n[None, None, :] < N)
+    c_parts = tl.load(c_parts_at, mask=mask, other=0.0)
+    c = tl.sum(c_parts, axis=0)
+    c_at = c_ptr + m[:, None] * c_stride_M + n[None, :] * c_stride_N
+    mask_2 = (m[:, None] < M) & (n[None, :] < N)
+    tl.store(c_at, c, mask=mask_2)
+
+
 def _configure_matmul_tn_product(
     M: int,
     N: int,
     K: int,
     width: int,
     aligned: bool,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
@@ -409,10 +1120,12 @@ def _configure_matmul_tn_product(
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
         (128, 256, 64, 8, 3),
-        (128, 128, 64, 8, 3),
+        (128, 128, 64, 8, 4),
         (128, 64, 64, 4, 3),
         (64, 128, 64, 4, 4),
+        (64, 64, 128, 4, 3),
         (64, 64, 64, 4, 4),
+        (32, 64, 128, 4, 4),
         (32, 64, 64, 4, 4),
         (16, 128, 64, 4, 4),
         (16, 64, 128, 4, 4),
@@ -427,6 +1140,21 @@ def _configure_matmul_tn_product(
             (16, 32, 32, 2, 2),
             (16, 16, 32, 2, 2),
         )
+    elif described:
+        tiles = (
+            (128, 256, 64, 8, 3),
+            (128, 128, 64, 8, 4),
+            (128, 64, 64, 4, 3),
+            (64, 128, 64, 4, 4),
+            (64, 64, 128, 4, 3),
+            (64, 64, 64, 4, 4),
+            (32, 64, 128, 4, 4),
+            (32, 64, 64, 4, 4),
+            (16, 128, 64, 4, 4),
+            (16, 64, 128, 4, 4),
+            (16, 32, 128, 2, 4),
+            (16, 16, 64, 2, 4),
+        )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
     BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, M, N)
@@ -440,11 +1168,37 @@ def _configure_matmul_tn_product(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_matmul_tn_product")
+    if described:
+        return (
+            _matmul_tn_product_described,
+            launch.resident(
+                triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]), options["num_warps"]
+            ),
+            options,
+            ((options["BLOCK_K"], options["BLOCK_M"]), (options["BLOCK_K"], options["BLOCK_N"]), None),
+        )
     return (
         _matmul_tn_product,
         triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
         options,
+        None,
     )
+
+
+def _configure_matmul_tn_product_merge(M: int, N: int, splits: int):
+    """Kernel, grid and launch options of `_matmul_tn_product_merge` for one shape."""
+    BLOCK_splits = launch.power_of_2(splits)
+    BLOCK_M = launch.power_of_2(M, 1, 1)
+    BLOCK_N = launch.power_of_2(N, 1, 128)
+    options = {
+        "BLOCK_splits": BLOCK_splits,
+        "BLOCK_M": BLOCK_M,
+        "BLOCK_N": BLOCK_N,
+        "num_warps": launch.warps(BLOCK_splits * BLOCK_M * BLOCK_N, 32),
+        "num_stages": 1,
+        "enable_fp_fusion": True,
+    }
+    return _matmul_tn_product_merge, triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N), options
 
 
 def _matmul_tn__check(a, b):
@@ -463,25 +1217,94 @@ def _matmul_tn__launch(call, dims, a, b, c):
     M, N, K, _ = dims
     aligned = launch.aligned(a, b)
     width = max(t.element_size() for t in (a, b))
-    kernel, grid, options = _configure_matmul_tn_product(M, N, K, width, aligned, tuned=call.tuned("product"))
-    call.start(
-        kernel,
-        grid,
-        options,
-        a,
-        b,
-        c,
-        M,
-        N,
-        K,
-        a.stride(0),
-        a.stride(1),
-        b.stride(0),
-        b.stride(1),
-        c.stride(0),
-        c.stride(1),
-        INDEX=launch.index_type(a, b, c),
+    described = launch.describable(a, b)
+    if not described and copying.copies_pay(M, N, a, b):
+        a = copying.aligned_rows(call, a)
+        b = copying.aligned_rows(call, b)
+        described = launch.describable(a, b)
+    kernel, grid, options, tiles = _configure_matmul_tn_product(
+        M, N, K, width, aligned, described, tuned=call.tuned("product")
     )
+    splits, span = launch.split(K, options["BLOCK_K"], grid)
+    if splits > 1:
+        c_part = call.workspace((splits, M, N), launch.DTYPES["f32"])
+        if tiles is not None:
+            tiles = (tiles[0], tiles[1], None)
+            call.start(
+                _matmul_tn_product_part_described,
+                grid * splits,
+                options,
+                *launch.describe((a, b, c_part), tiles),
+                M,
+                N,
+                K,
+                span,
+                c_part.stride(0),
+                c_part.stride(1),
+                c_part.stride(2),
+                INDEX=launch.index_type(a, b, c_part),
+            )
+        else:
+            call.start(
+                _matmul_tn_product_part,
+                grid * splits,
+                options,
+                a,
+                b,
+                c_part,
+                M,
+                N,
+                K,
+                span,
+                a.stride(0),
+                a.stride(1),
+                b.stride(0),
+                b.stride(1),
+                c_part.stride(0),
+                c_part.stride(1),
+                c_part.stride(2),
+                INDEX=launch.index_type(a, b, c_part),
+            )
+        kernel, grid, options = _configure_matmul_tn_product_merge(M, N, splits)
+        call.start(
+            kernel,
+            grid,
+            options,
+            c,
+            c_part,
+            M,
+            N,
+            splits,
+            c.stride(0),
+            c.stride(1),
+            c_part.stride(0),
+            c_part.stride(1),
+            c_part.stride(2),
+            INDEX=launch.index_type(c, c_part),
+        )
+    elif tiles is not None:
+        call.start(
+            kernel, grid, options, *launch.describe((a, b, c), tiles), M, N, K, c.stride(0), c.stride(1)
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            a,
+            b,
+            c,
+            M,
+            N,
+            K,
+            a.stride(0),
+            a.stride(1),
+            b.stride(0),
+            b.stride(1),
+            c.stride(0),
+            c.stride(1),
+            INDEX=launch.index_type(a, b, c),
+        )
 
 
 def matmul_tn(a: torch.Tensor, b: torch.Tensor, *, out: torch.Tensor | None = None) -> torch.Tensor:
@@ -569,12 +1392,173 @@ def _matmul_tt_product(
     tl.store(c_at, c, mask=mask_3)
 
 
+@triton.jit
+def _matmul_tt_product_described(
+    a_desc,
+    b_desc,
+    c_ptr,
+    M,
+    N,
+    K,
+    c_stride_M,
+    c_stride_N,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed; tiles move through descriptors."""
+    for pid in tl.range(
+        tl.program_id(0), tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N), tl.num_programs(0), flatten=True
+    ):
+        pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+        m_first = pid_m * BLOCK_M
+        m = m_first + tl.arange(0, BLOCK_M)
+        n_first = pid_n * BLOCK_N
+        n = n_first + tl.arange(0, BLOCK_N)
+        c = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+        for k_start in range(0, K, BLOCK_K):
+            a = a_desc.load([k_start, m_first]).T
+            b = b_desc.load([n_first, k_start]).T
+            # c[m, n] = sum[k](a[k, m] * b[n, k])
+            c = tl.dot(a, b, c, input_precision="ieee")
+        c_at = c_ptr + m[:, None] * c_stride_M + n[None, :] * c_stride_N
+        mask = (m[:, None] < M) & (n[None, :] < N)
+        tl.store(c_at, c, mask=mask)
+
+
+@triton.jit
+def _matmul_tt_product_part(
+    a_ptr,
+    b_ptr,
+    c_part_ptr,
+    M,
+    N,
+    K,
+    span,
+    a_stride_K,
+    a_stride_M,
+    b_stride_N,
+    b_stride_K,
+    c_part_stride_splits,
+    c_part_stride_M,
+    c_part_stride_N,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed, k in splits parts."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
+    part = pid // tiles
+    pid = pid % tiles
+    pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+    m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    c = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for k_start in range(part * span, tl.minimum(K, part * span + span), BLOCK_K):
+        k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
+        a_at = a_ptr + k[None, :] * a_stride_K + m[:, None] * a_stride_M
+        mask = (m[:, None] < M) & (k[None, :] < K)
+        a = tl.load(a_at, mask=mask, other=0.0)
+        b_at = b_ptr + n[None, :] * b_stride_N + k[:, None] * b_stride_K
+        mask_2 = (k[:, None] < K) & (n[None, :] < N)
+        b = tl.load(b_at, mask=mask_2, other=0.0)
+        # c[m, n] = sum[k](a[k, m] * b[n, k])
+        c = tl.dot(a, b, c, input_precision="ieee")
+    c_part_at = (
+        c_part_ptr + part * c_part_stride_splits + m[:, None] * c_part_stride_M + n[None, :] * c_part_stride_N
+    )
+    mask_3 = (m[:, None] < M) & (n[None, :] < N)
+    tl.store(c_part_at, c, mask=mask_3)
+
+
+@triton.jit
+def _matmul_tt_product_part_described(
+    a_desc,
+    b_desc,
+    c_part_ptr,
+    M,
+    N,
+    K,
+    span,
+    c_part_stride_splits,
+    c_part_stride_M,
+    c_part_stride_N,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed, k in splits parts; tiles move through descriptors."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
+    part = pid // tiles
+    pid = pid % tiles
+    pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+    m_first = pid_m * BLOCK_M
+    m = m_first + tl.arange(0, BLOCK_M)
+    n_first = pid_n * BLOCK_N
+    n = n_first + tl.arange(0, BLOCK_N)
+    c = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for k_start in range(part * span, tl.minimum(K, part * span + span), BLOCK_K):
+        a = a_desc.load([k_start, m_first]).T
+        b = b_desc.load([n_first, k_start]).T
+        # c[m, n] = sum[k](a[k, m] * b[n, k])
+        c = tl.dot(a, b, c, input_precision="ieee")
+    c_part_at = (
+        c_part_ptr + part * c_part_stride_splits + m[:, None] * c_part_stride_M + n[None, :] * c_part_stride_N
+    )
+    mask = (m[:, None] < M) & (n[None, :] < N)
+    tl.store(c_part_at, c, mask=mask)
+
+
+@triton.jit(do_not_specialize=["splits"])
+def _matmul_tt_product_merge(
+    c_ptr,
+    c_part_ptr,
+    M,
+    N,
+    splits,
+    c_stride_M,
+    c_stride_N,
+    c_part_stride_splits,
+    c_part_stride_M,
+    c_part_stride_N,
+    BLOCK_splits: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, n in parallel by blocks, parts of k joined."""
+    pid = tl.program_id(0).to(INDEX)
+    n = (pid % tl.cdiv(N, BLOCK_N)) * BLOCK_N + tl.arange(0, BLOCK_N)
+    m = (pid // tl.cdiv(N, BLOCK_N)) * BLOCK_M + tl.arange(0, BLOCK_M)
+    part = tl.arange(0, BLOCK_splits).to(INDEX)
+    c_parts_at = (
+        c_part_ptr
+        + part[:, None, None] * c_part_stride_splits
+        + m[None, :, None] * c_part_stride_M
+        + n[None, None, :] * c_part_stride_N
+    )
+    mask = (part[:, None, None] < splits) & (m[None, :, None] < M) & (n[None, None, :] < N)
+    c_parts = tl.load(c_parts_at, mask=mask, other=0.0)
+    c = tl.sum(c_parts, axis=0)
+    c_at = c_ptr + m[:, None] * c_stride_M + n[None, :] * c_stride_N
+    mask_2 = (m[:, None] < M) & (n[None, :] < N)
+    tl.store(c_at, c, mask=mask_2)
+
+
 def _configure_matmul_tt_product(
     M: int,
     N: int,
     K: int,
     width: int,
     aligned: bool,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
@@ -582,10 +1566,12 @@ def _configure_matmul_tt_product(
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
         (128, 256, 64, 8, 3),
-        (128, 128, 64, 8, 3),
+        (128, 128, 64, 8, 4),
         (128, 64, 64, 4, 3),
         (64, 128, 64, 4, 4),
+        (64, 64, 128, 4, 3),
         (64, 64, 64, 4, 4),
+        (32, 64, 128, 4, 4),
         (32, 64, 64, 4, 4),
         (16, 128, 64, 4, 4),
         (16, 64, 128, 4, 4),
@@ -600,6 +1586,21 @@ def _configure_matmul_tt_product(
             (16, 32, 32, 2, 2),
             (16, 16, 32, 2, 2),
         )
+    elif described:
+        tiles = (
+            (128, 256, 64, 8, 3),
+            (128, 128, 64, 8, 4),
+            (128, 64, 64, 4, 3),
+            (64, 128, 64, 4, 4),
+            (64, 64, 128, 4, 3),
+            (64, 64, 64, 4, 4),
+            (32, 64, 128, 4, 4),
+            (32, 64, 64, 4, 4),
+            (16, 128, 64, 4, 4),
+            (16, 64, 128, 4, 4),
+            (16, 32, 128, 2, 4),
+            (16, 16, 64, 2, 4),
+        )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
     BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, M, N)
@@ -613,11 +1614,37 @@ def _configure_matmul_tt_product(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_matmul_tt_product")
+    if described:
+        return (
+            _matmul_tt_product_described,
+            launch.resident(
+                triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]), options["num_warps"]
+            ),
+            options,
+            ((options["BLOCK_K"], options["BLOCK_M"]), (options["BLOCK_N"], options["BLOCK_K"]), None),
+        )
     return (
         _matmul_tt_product,
         triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
         options,
+        None,
     )
+
+
+def _configure_matmul_tt_product_merge(M: int, N: int, splits: int):
+    """Kernel, grid and launch options of `_matmul_tt_product_merge` for one shape."""
+    BLOCK_splits = launch.power_of_2(splits)
+    BLOCK_M = launch.power_of_2(M, 1, 1)
+    BLOCK_N = launch.power_of_2(N, 1, 128)
+    options = {
+        "BLOCK_splits": BLOCK_splits,
+        "BLOCK_M": BLOCK_M,
+        "BLOCK_N": BLOCK_N,
+        "num_warps": launch.warps(BLOCK_splits * BLOCK_M * BLOCK_N, 32),
+        "num_stages": 1,
+        "enable_fp_fusion": True,
+    }
+    return _matmul_tt_product_merge, triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N), options
 
 
 def _matmul_tt__check(a, b):
@@ -636,25 +1663,94 @@ def _matmul_tt__launch(call, dims, a, b, c):
     M, N, K, _ = dims
     aligned = launch.aligned(a, b)
     width = max(t.element_size() for t in (a, b))
-    kernel, grid, options = _configure_matmul_tt_product(M, N, K, width, aligned, tuned=call.tuned("product"))
-    call.start(
-        kernel,
-        grid,
-        options,
-        a,
-        b,
-        c,
-        M,
-        N,
-        K,
-        a.stride(0),
-        a.stride(1),
-        b.stride(0),
-        b.stride(1),
-        c.stride(0),
-        c.stride(1),
-        INDEX=launch.index_type(a, b, c),
+    described = launch.describable(a, b)
+    if not described and copying.copies_pay(M, N, a, b):
+        a = copying.aligned_rows(call, a)
+        b = copying.aligned_rows(call, b)
+        described = launch.describable(a, b)
+    kernel, grid, options, tiles = _configure_matmul_tt_product(
+        M, N, K, width, aligned, described, tuned=call.tuned("product")
     )
+    splits, span = launch.split(K, options["BLOCK_K"], grid)
+    if splits > 1:
+        c_part = call.workspace((splits, M, N), launch.DTYPES["f32"])
+        if tiles is not None:
+            tiles = (tiles[0], tiles[1], None)
+            call.start(
+                _matmul_tt_product_part_described,
+                grid * splits,
+                options,
+                *launch.describe((a, b, c_part), tiles),
+                M,
+                N,
+                K,
+                span,
+                c_part.stride(0),
+                c_part.stride(1),
+                c_part.stride(2),
+                INDEX=launch.index_type(a, b, c_part),
+            )
+        else:
+            call.start(
+                _matmul_tt_product_part,
+                grid * splits,
+                options,
+                a,
+                b,
+                c_part,
+                M,
+                N,
+                K,
+                span,
+                a.stride(0),
+                a.stride(1),
+                b.stride(0),
+                b.stride(1),
+                c_part.stride(0),
+                c_part.stride(1),
+                c_part.stride(2),
+                INDEX=launch.index_type(a, b, c_part),
+            )
+        kernel, grid, options = _configure_matmul_tt_product_merge(M, N, splits)
+        call.start(
+            kernel,
+            grid,
+            options,
+            c,
+            c_part,
+            M,
+            N,
+            splits,
+            c.stride(0),
+            c.stride(1),
+            c_part.stride(0),
+            c_part.stride(1),
+            c_part.stride(2),
+            INDEX=launch.index_type(c, c_part),
+        )
+    elif tiles is not None:
+        call.start(
+            kernel, grid, options, *launch.describe((a, b, c), tiles), M, N, K, c.stride(0), c.stride(1)
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            a,
+            b,
+            c,
+            M,
+            N,
+            K,
+            a.stride(0),
+            a.stride(1),
+            b.stride(0),
+            b.stride(1),
+            c.stride(0),
+            c.stride(1),
+            INDEX=launch.index_type(a, b, c),
+        )
 
 
 def matmul_tt(a: torch.Tensor, b: torch.Tensor, *, out: torch.Tensor | None = None) -> torch.Tensor:

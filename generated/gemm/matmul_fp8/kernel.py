@@ -9,7 +9,7 @@ import torch
 import triton
 import triton.language as tl
 
-from opspec.runtime import launch, library
+from opspec.runtime import copying, launch, library
 from opspec.runtime.device import grouped
 
 
@@ -61,28 +61,211 @@ def _matmul_fp8_product(
     tl.store(c_at, c, mask=mask_3)
 
 
+@triton.jit
+def _matmul_fp8_product_described(
+    a_desc,
+    a_scale_ptr,
+    b_desc,
+    b_scale_ptr,
+    c_ptr,
+    M,
+    N,
+    K,
+    a_scale_stride_M,
+    b_scale_stride_N,
+    c_stride_M,
+    c_stride_N,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed; tiles move through descriptors."""
+    pid = tl.program_id(0).to(INDEX)
+    pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+    m_first = pid_m * BLOCK_M
+    m = m_first + tl.arange(0, BLOCK_M)
+    n_first = pid_n * BLOCK_N
+    n = n_first + tl.arange(0, BLOCK_N)
+    a_scale = tl.load(a_scale_ptr + m * a_scale_stride_M, mask=m < M, other=0.0)
+    b_scale = tl.load(b_scale_ptr + n * b_scale_stride_N, mask=n < N, other=0.0)
+    c_sum = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for k_start in range(0, K, BLOCK_K):
+        a = a_desc.load([m_first, k_start])
+        b = b_desc.load([n_first, k_start]).T
+        c_sum = tl.dot(a, b, c_sum, input_precision="ieee")
+    # c[m, n] = sum[k](a[m, k] * b[n, k]) * a_scale[m] * b_scale[n]
+    c = c_sum * a_scale[:, None] * b_scale[None, :]
+    c_at = c_ptr + m[:, None] * c_stride_M + n[None, :] * c_stride_N
+    mask = (m[:, None] < M) & (n[None, :] < N)
+    tl.store(c_at, c, mask=mask)
+
+
+@triton.jit
+def _matmul_fp8_product_part(
+    a_ptr,
+    a_scale_ptr,
+    b_ptr,
+    b_scale_ptr,
+    c_sum_part_ptr,
+    M,
+    N,
+    K,
+    span,
+    a_stride_M,
+    a_stride_K,
+    a_scale_stride_M,
+    b_stride_N,
+    b_stride_K,
+    b_scale_stride_N,
+    c_sum_part_stride_splits,
+    c_sum_part_stride_M,
+    c_sum_part_stride_N,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed, k in splits parts."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
+    part = pid // tiles
+    pid = pid % tiles
+    pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+    m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    a_scale = tl.load(a_scale_ptr + m * a_scale_stride_M, mask=m < M, other=0.0)
+    b_scale = tl.load(b_scale_ptr + n * b_scale_stride_N, mask=n < N, other=0.0)
+    c_sum = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for k_start in range(part * span, tl.minimum(K, part * span + span), BLOCK_K):
+        k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
+        a_at = a_ptr + m[:, None] * a_stride_M + k[None, :] * a_stride_K
+        mask = (m[:, None] < M) & (k[None, :] < K)
+        a = tl.load(a_at, mask=mask, other=0.0)
+        b_at = b_ptr + n[None, :] * b_stride_N + k[:, None] * b_stride_K
+        mask_2 = (k[:, None] < K) & (n[None, :] < N)
+        b = tl.load(b_at, mask=mask_2, other=0.0)
+        c_sum = tl.dot(a, b, c_sum, input_precision="ieee")
+    c_sum_part_at = (
+        c_sum_part_ptr
+        + part * c_sum_part_stride_splits
+        + m[:, None] * c_sum_part_stride_M
+        + n[None, :] * c_sum_part_stride_N
+    )
+    mask_3 = (m[:, None] < M) & (n[None, :] < N)
+    tl.store(c_sum_part_at, c_sum, mask=mask_3)
+
+
+@triton.jit
+def _matmul_fp8_product_part_described(
+    a_desc,
+    b_desc,
+    c_sum_part_ptr,
+    M,
+    N,
+    K,
+    span,
+    c_sum_part_stride_splits,
+    c_sum_part_stride_M,
+    c_sum_part_stride_N,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed, k in splits parts; tiles move through descriptors."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
+    part = pid // tiles
+    pid = pid % tiles
+    pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+    m_first = pid_m * BLOCK_M
+    m = m_first + tl.arange(0, BLOCK_M)
+    n_first = pid_n * BLOCK_N
+    n = n_first + tl.arange(0, BLOCK_N)
+    c_sum = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for k_start in range(part * span, tl.minimum(K, part * span + span), BLOCK_K):
+        a = a_desc.load([m_first, k_start])
+        b = b_desc.load([n_first, k_start]).T
+        c_sum = tl.dot(a, b, c_sum, input_precision="ieee")
+    c_sum_part_at = (
+        c_sum_part_ptr
+        + part * c_sum_part_stride_splits
+        + m[:, None] * c_sum_part_stride_M
+        + n[None, :] * c_sum_part_stride_N
+    )
+    mask = (m[:, None] < M) & (n[None, :] < N)
+    tl.store(c_sum_part_at, c_sum, mask=mask)
+
+
+@triton.jit(do_not_specialize=["splits"])
+def _matmul_fp8_product_merge(
+    a_scale_ptr,
+    b_scale_ptr,
+    c_ptr,
+    c_sum_part_ptr,
+    M,
+    N,
+    splits,
+    a_scale_stride_M,
+    b_scale_stride_N,
+    c_stride_M,
+    c_stride_N,
+    c_sum_part_stride_splits,
+    c_sum_part_stride_M,
+    c_sum_part_stride_N,
+    BLOCK_splits: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, n in parallel by blocks, parts of k joined."""
+    pid = tl.program_id(0).to(INDEX)
+    n = (pid % tl.cdiv(N, BLOCK_N)) * BLOCK_N + tl.arange(0, BLOCK_N)
+    m = (pid // tl.cdiv(N, BLOCK_N)) * BLOCK_M + tl.arange(0, BLOCK_M)
+    part = tl.arange(0, BLOCK_splits).to(INDEX)
+    a_scale = tl.load(a_scale_ptr + m * a_scale_stride_M, mask=m < M, other=0.0)
+    b_scale = tl.load(b_scale_ptr + n * b_scale_stride_N, mask=n < N, other=0.0)
+    c_sum_parts_at = (
+        c_sum_part_ptr
+        + part[:, None, None] * c_sum_part_stride_splits
+        + m[None, :, None] * c_sum_part_stride_M
+        + n[None, None, :] * c_sum_part_stride_N
+    )
+    mask = (part[:, None, None] < splits) & (m[None, :, None] < M) & (n[None, None, :] < N)
+    c_sum_parts = tl.load(c_sum_parts_at, mask=mask, other=0.0)
+    c_sum = tl.sum(c_sum_parts, axis=0)
+    # c[m, n] = sum[k](a[m, k] * b[n, k]) * a_scale[m] * b_scale[n]
+    c = c_sum * a_scale[:, None] * b_scale[None, :]
+    c_at = c_ptr + m[:, None] * c_stride_M + n[None, :] * c_stride_N
+    mask_2 = (m[:, None] < M) & (n[None, :] < N)
+    tl.store(c_at, c, mask=mask_2)
+
+
 def _configure_matmul_fp8_product(
     M: int,
     N: int,
     K: int,
     width: int,
-    aligned: bool,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `product` for one shape."""
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
-        (128, 256, 64, 8, 3),
-        (128, 128, 64, 8, 3),
-        (128, 64, 64, 4, 3),
-        (64, 128, 64, 4, 4),
-        (64, 64, 64, 4, 4),
-        (32, 64, 64, 4, 4),
-        (16, 128, 64, 4, 4),
+        (128, 128, 128, 4, 3),
+        (128, 64, 128, 4, 3),
+        (64, 128, 128, 4, 4),
+        (64, 64, 128, 4, 4),
+        (32, 64, 128, 4, 4),
+        (16, 128, 128, 4, 4),
         (16, 64, 128, 4, 4),
         (16, 32, 128, 2, 4),
-        (16, 16, 64, 2, 4),
+        (16, 16, 128, 2, 4),
     )
     if width == 4:
         tiles = (
@@ -92,8 +275,18 @@ def _configure_matmul_fp8_product(
             (16, 32, 32, 2, 2),
             (16, 16, 32, 2, 2),
         )
-    elif not aligned:
-        tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
+    elif described:
+        tiles = (
+            (128, 128, 128, 4, 3),
+            (128, 64, 128, 4, 3),
+            (64, 128, 128, 4, 4),
+            (64, 64, 128, 4, 4),
+            (32, 64, 128, 4, 4),
+            (16, 128, 128, 4, 4),
+            (16, 64, 128, 4, 4),
+            (16, 32, 128, 2, 4),
+            (16, 16, 128, 2, 4),
+        )
     BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, M, N)
     options = {
         "BLOCK_M": BLOCK_M,
@@ -105,11 +298,41 @@ def _configure_matmul_fp8_product(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_matmul_fp8_product")
+    if described:
+        return (
+            _matmul_fp8_product_described,
+            triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
+            options,
+            (
+                (options["BLOCK_M"], options["BLOCK_K"]),
+                None,
+                (options["BLOCK_N"], options["BLOCK_K"]),
+                None,
+                None,
+            ),
+        )
     return (
         _matmul_fp8_product,
         triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
         options,
+        None,
     )
+
+
+def _configure_matmul_fp8_product_merge(M: int, N: int, splits: int):
+    """Kernel, grid and launch options of `_matmul_fp8_product_merge` for one shape."""
+    BLOCK_splits = launch.power_of_2(splits)
+    BLOCK_M = launch.power_of_2(M, 1, 1)
+    BLOCK_N = launch.power_of_2(N, 1, 128)
+    options = {
+        "BLOCK_splits": BLOCK_splits,
+        "BLOCK_M": BLOCK_M,
+        "BLOCK_N": BLOCK_N,
+        "num_warps": launch.warps(BLOCK_splits * BLOCK_M * BLOCK_N, 32),
+        "num_stages": 1,
+        "enable_fp_fusion": True,
+    }
+    return _matmul_fp8_product_merge, triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N), options
 
 
 def _matmul_fp8__check(a, a_scale, b, b_scale):
@@ -129,33 +352,118 @@ def _matmul_fp8__check(a, a_scale, b, b_scale):
 def _matmul_fp8__launch(call, dims, a, a_scale, b, b_scale, c):
     """Start the kernels of `matmul_fp8` on checked arguments; `call` remembers them for calls of this kind."""
     M, N, K = dims
-    aligned = launch.aligned(a, b)
     width = max(t.element_size() for t in (a, b))
-    kernel, grid, options = _configure_matmul_fp8_product(
-        M, N, K, width, aligned, tuned=call.tuned("product")
+    described = launch.describable(a, b)
+    if not described and copying.copies_pay(M, N, a, b):
+        a = copying.aligned_rows(call, a)
+        b = copying.aligned_rows(call, b)
+        described = launch.describable(a, b)
+    kernel, grid, options, tiles = _configure_matmul_fp8_product(
+        M, N, K, width, described, tuned=call.tuned("product")
     )
-    call.start(
-        kernel,
-        grid,
-        options,
-        a,
-        a_scale,
-        b,
-        b_scale,
-        c,
-        M,
-        N,
-        K,
-        a.stride(0),
-        a.stride(1),
-        a_scale.stride(0),
-        b.stride(0),
-        b.stride(1),
-        b_scale.stride(0),
-        c.stride(0),
-        c.stride(1),
-        INDEX=launch.index_type(a, a_scale, b, b_scale, c),
-    )
+    splits, span = launch.split(K, options["BLOCK_K"], grid)
+    if splits > 1:
+        c_sum_part = call.workspace((splits, M, N), launch.DTYPES["f32"])
+        if tiles is not None:
+            tiles = (tiles[0], tiles[2], None)
+            call.start(
+                _matmul_fp8_product_part_described,
+                grid * splits,
+                options,
+                *launch.describe((a, b, c_sum_part), tiles),
+                M,
+                N,
+                K,
+                span,
+                c_sum_part.stride(0),
+                c_sum_part.stride(1),
+                c_sum_part.stride(2),
+                INDEX=launch.index_type(a, b, c_sum_part),
+            )
+        else:
+            call.start(
+                _matmul_fp8_product_part,
+                grid * splits,
+                options,
+                a,
+                a_scale,
+                b,
+                b_scale,
+                c_sum_part,
+                M,
+                N,
+                K,
+                span,
+                a.stride(0),
+                a.stride(1),
+                a_scale.stride(0),
+                b.stride(0),
+                b.stride(1),
+                b_scale.stride(0),
+                c_sum_part.stride(0),
+                c_sum_part.stride(1),
+                c_sum_part.stride(2),
+                INDEX=launch.index_type(a, a_scale, b, b_scale, c_sum_part),
+            )
+        kernel, grid, options = _configure_matmul_fp8_product_merge(M, N, splits)
+        call.start(
+            kernel,
+            grid,
+            options,
+            a_scale,
+            b_scale,
+            c,
+            c_sum_part,
+            M,
+            N,
+            splits,
+            a_scale.stride(0),
+            b_scale.stride(0),
+            c.stride(0),
+            c.stride(1),
+            c_sum_part.stride(0),
+            c_sum_part.stride(1),
+            c_sum_part.stride(2),
+            INDEX=launch.index_type(a_scale, b_scale, c, c_sum_part),
+        )
+    elif tiles is not None:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *launch.describe((a, a_scale, b, b_scale, c), tiles),
+            M,
+            N,
+            K,
+            a_scale.stride(0),
+            b_scale.stride(0),
+            c.stride(0),
+            c.stride(1),
+            INDEX=launch.index_type(a, a_scale, b, b_scale, c),
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            a,
+            a_scale,
+            b,
+            b_scale,
+            c,
+            M,
+            N,
+            K,
+            a.stride(0),
+            a.stride(1),
+            a_scale.stride(0),
+            b.stride(0),
+            b.stride(1),
+            b_scale.stride(0),
+            c.stride(0),
+            c.stride(1),
+            INDEX=launch.index_type(a, a_scale, b, b_scale, c),
+        )
 
 
 def matmul_fp8(
@@ -332,26 +640,38 @@ def _configure_matmul_fp8_block_product(
     K: int,
     S: int,
     width: int,
-    aligned: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `product` for one shape."""
     BLOCK_S = launch.power_of_2(S, 32)
-    if BLOCK_S <= 512 and launch.chosen(tuned, "_matmul_fp8_block_product_streamed0"):
-        BLOCK_M = launch.power_of_2(
-            M, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_S)))
+    if BLOCK_S <= 128 and launch.chosen(tuned, "_matmul_fp8_block_product_streamed0"):
+        # rows, columns, depth, warps, stages: the first that fills the device
+        tiles = (
+            (64, 128, 128, 4, 4),
+            (64, 64, 128, 4, 4),
+            (32, 64, 128, 4, 4),
+            (16, 128, 128, 4, 4),
+            (16, 64, 128, 4, 4),
+            (16, 32, 128, 2, 4),
+            (16, 16, 128, 2, 4),
         )
-        BLOCK_N = launch.power_of_2(
-            N, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_S)))
-        )
+        if width == 4:
+            tiles = (
+                (64, 64, 16, 4, 2),
+                (64, 32, 16, 4, 2),
+                (32, 32, 32, 4, 2),
+                (16, 32, 32, 2, 2),
+                (16, 16, 32, 2, 2),
+            )
+        BLOCK_M, BLOCK_N, _, num_warps, num_stages = launch.pick_tile(tiles, M, N)
         options = {
             "BLOCK_M": BLOCK_M,
             "BLOCK_N": BLOCK_N,
             "BLOCK_S": BLOCK_S,
             "GROUP": 8,
-            "num_warps": 8 if width < 4 else 4,
-            "num_stages": 2,
+            "num_warps": num_warps,
+            "num_stages": num_stages,
             "enable_fp_fusion": True,
         }
         options = launch.over(options, tuned, "_matmul_fp8_block_product_streamed0")
@@ -362,16 +682,13 @@ def _configure_matmul_fp8_block_product(
         )
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
-        (128, 256, 64, 8, 3),
-        (128, 128, 64, 8, 3),
-        (128, 64, 64, 4, 3),
-        (64, 128, 64, 4, 4),
-        (64, 64, 64, 4, 4),
-        (32, 64, 64, 4, 4),
-        (16, 128, 64, 4, 4),
+        (64, 128, 128, 4, 4),
+        (64, 64, 128, 4, 4),
+        (32, 64, 128, 4, 4),
+        (16, 128, 128, 4, 4),
         (16, 64, 128, 4, 4),
         (16, 32, 128, 2, 4),
-        (16, 16, 64, 2, 4),
+        (16, 16, 128, 2, 4),
     )
     if width == 4:
         tiles = (
@@ -381,8 +698,6 @@ def _configure_matmul_fp8_block_product(
             (16, 32, 32, 2, 2),
             (16, 16, 32, 2, 2),
         )
-    elif not aligned:
-        tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
     BLOCK_M, BLOCK_N, BLOCK_S, num_warps, num_stages = launch.pick_tile(tiles, M, N)
     options = {
         "BLOCK_M": BLOCK_M,
@@ -421,10 +736,9 @@ def _matmul_fp8_block__check(a, a_scale, b, b_scale, S):
 def _matmul_fp8_block__launch(call, dims, a, a_scale, b, b_scale, S, c):
     """Start the kernels of `matmul_fp8_block` on checked arguments; `call` remembers them for calls of this kind."""
     M, N, K, S = dims
-    aligned = launch.aligned(a, b)
     width = max(t.element_size() for t in (a, b))
     kernel, grid, options = _configure_matmul_fp8_block_product(
-        M, N, K, S, width, aligned, tuned=call.tuned("product")
+        M, N, K, S, width, tuned=call.tuned("product")
     )
     call.start(
         kernel,

@@ -9,7 +9,7 @@ import torch
 import triton
 import triton.language as tl
 
-from opspec.runtime import launch, library
+from opspec.runtime import copying, launch, library
 from opspec.runtime.device import grouped, nibble
 
 
@@ -46,25 +46,279 @@ def _w4a16_product(
     m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
     n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
     y = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
-    for k_start in range(0, K, BLOCK_K):
-        k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
-        x_at = x_ptr + m[:, None] * x_stride_M + k[None, :] * x_stride_K
-        mask = (m[:, None] < M) & (k[None, :] < K)
-        x = tl.load(x_at, mask=mask, other=0.0)
-        w_at = w_ptr + n[:, None] * w_stride_N + (k[None, :] // 2) * w_stride_K
-        mask_2 = (n[:, None] < N) & (k[None, :] < K)
-        w = nibble(tl.load(w_at, mask=mask_2, other=0), k[None, :])
-        zero_at = zero_ptr + n[:, None] * zero_stride_N + (k // S)[None, :] * zero_stride_1
-        zero = tl.load(zero_at, mask=mask_2, other=0).to(tl.int32)
-        scale_at = scale_ptr + n[:, None] * scale_stride_N + (k // S)[None, :] * scale_stride_1
-        scale = tl.load(scale_at, mask=mask_2, other=0.0).to(tl.float32)
-        # d[n, k] = (w[n, k] - zero[n, k // S]) * scale[n, k // S]
-        d = (w - zero).to(tl.float32) * scale
-        # y[m, n] = sum[k] using bf16 (x[m, k] * d[n, k])
-        y = tl.dot(x, tl.where(k[:, None] < K, tl.trans(d), 0.0).to(tl.bfloat16), y, input_precision="ieee")
+    # tiles inside, then the masked one
+    k_inner = K // BLOCK_K * BLOCK_K
+    for k_part in tl.static_range(2):
+        for k_start in range(k_inner if k_part == 1 else 0, K if k_part == 1 else k_inner, BLOCK_K):
+            k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
+            x_at = x_ptr + m[:, None] * x_stride_M + k[None, :] * x_stride_K
+            mask = (m[:, None] < M) & (k[None, :] < K)
+            x = tl.load(x_at, mask=mask, other=0.0)
+            w_at = w_ptr + n[:, None] * w_stride_N + (k[None, :] // 2) * w_stride_K
+            mask_2 = (n[:, None] < N) & (k[None, :] < K)
+            w = nibble(tl.load(w_at, mask=mask_2, other=0), k[None, :])
+            zero_at = zero_ptr + n[:, None] * zero_stride_N + (k // S)[None, :] * zero_stride_1
+            zero = tl.load(zero_at, mask=mask_2, other=0).to(tl.int32)
+            scale_at = scale_ptr + n[:, None] * scale_stride_N + (k // S)[None, :] * scale_stride_1
+            scale = tl.load(scale_at, mask=mask_2, other=0.0).to(tl.float32)
+            # d[n, k] = (w[n, k] - zero[n, k // S]) * scale[n, k // S]
+            d = (w - zero).to(tl.float32) * scale
+            # y[m, n] = sum[k] using bf16 (x[m, k] * d[n, k])
+            y = tl.dot(
+                x,
+                (tl.where(k[:, None] < K, tl.trans(d), 0.0) if k_part == 1 else tl.trans(d)).to(tl.bfloat16),
+                y,
+                input_precision="ieee",
+            )
     y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
     mask_3 = (m[:, None] < M) & (n[None, :] < N)
     tl.store(y_at, y, mask=mask_3)
+
+
+@triton.jit
+def _w4a16_product_described(
+    x_desc,
+    w_ptr,
+    scale_ptr,
+    zero_ptr,
+    y_ptr,
+    M,
+    N,
+    K,
+    S,
+    w_stride_N,
+    w_stride_K,
+    scale_stride_N,
+    scale_stride_1,
+    zero_stride_N,
+    zero_stride_1,
+    y_stride_M,
+    y_stride_N,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed; tiles move through descriptors."""
+    for pid in tl.range(
+        tl.program_id(0), tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N), tl.num_programs(0), flatten=True
+    ):
+        pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+        m_first = pid_m * BLOCK_M
+        m = m_first + tl.arange(0, BLOCK_M)
+        n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+        y = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+        # tiles inside, then the masked one
+        k_inner = K // BLOCK_K * BLOCK_K
+        for k_part in tl.static_range(2):
+            for k_start in range(k_inner if k_part == 1 else 0, K if k_part == 1 else k_inner, BLOCK_K):
+                k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
+                x = x_desc.load([m_first, k_start])
+                w_at = w_ptr + n[:, None] * w_stride_N + (k[None, :] // 2) * w_stride_K
+                mask = (n[:, None] < N) & (k[None, :] < K)
+                w = nibble(tl.load(w_at, mask=mask, other=0), k[None, :])
+                zero_at = zero_ptr + n[:, None] * zero_stride_N + (k // S)[None, :] * zero_stride_1
+                zero = tl.load(zero_at, mask=mask, other=0).to(tl.int32)
+                scale_at = scale_ptr + n[:, None] * scale_stride_N + (k // S)[None, :] * scale_stride_1
+                scale = tl.load(scale_at, mask=mask, other=0.0).to(tl.float32)
+                # d[n, k] = (w[n, k] - zero[n, k // S]) * scale[n, k // S]
+                d = (w - zero).to(tl.float32) * scale
+                # y[m, n] = sum[k] using bf16 (x[m, k] * d[n, k])
+                y = tl.dot(
+                    x,
+                    (
+                        tl.where(k[:, None] < K, tl.trans(d), 0.0) if k_part == 1 else tl.trans(d)
+                    ).to(tl.bfloat16),
+                    y,
+                    input_precision="ieee",
+                )
+        y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
+        mask_2 = (m[:, None] < M) & (n[None, :] < N)
+        tl.store(y_at, y, mask=mask_2)
+
+
+@triton.jit
+def _w4a16_product_part(
+    x_ptr,
+    w_ptr,
+    scale_ptr,
+    zero_ptr,
+    y_part_ptr,
+    M,
+    N,
+    K,
+    S,
+    span,
+    x_stride_M,
+    x_stride_K,
+    w_stride_N,
+    w_stride_K,
+    scale_stride_N,
+    scale_stride_1,
+    zero_stride_N,
+    zero_stride_1,
+    y_part_stride_splits,
+    y_part_stride_M,
+    y_part_stride_N,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed, k in splits parts."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
+    part = pid // tiles
+    pid = pid % tiles
+    pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+    m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    y = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    # tiles inside, then the masked ones at the edge
+    k_inner = (
+        part * span + tl.maximum(tl.minimum(K, part * span + span) - (part * span), 0) // BLOCK_K * BLOCK_K
+    )
+    for k_part in tl.static_range(2):
+        for k_start in range(
+            k_inner if k_part == 1 else part * span,
+            tl.minimum(K, part * span + span) if k_part == 1 else k_inner,
+            BLOCK_K,
+        ):
+            k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
+            x_at = x_ptr + m[:, None] * x_stride_M + k[None, :] * x_stride_K
+            mask = (m[:, None] < M) & (k[None, :] < K)
+            x = tl.load(x_at, mask=mask, other=0.0)
+            w_at = w_ptr + n[:, None] * w_stride_N + (k[None, :] // 2) * w_stride_K
+            mask_2 = (n[:, None] < N) & (k[None, :] < K)
+            w = nibble(tl.load(w_at, mask=mask_2, other=0), k[None, :])
+            zero_at = zero_ptr + n[:, None] * zero_stride_N + (k // S)[None, :] * zero_stride_1
+            zero = tl.load(zero_at, mask=mask_2, other=0).to(tl.int32)
+            scale_at = scale_ptr + n[:, None] * scale_stride_N + (k // S)[None, :] * scale_stride_1
+            scale = tl.load(scale_at, mask=mask_2, other=0.0).to(tl.float32)
+            # d[n, k] = (w[n, k] - zero[n, k // S]) * scale[n, k // S]
+            d = (w - zero).to(tl.float32) * scale
+            # y[m, n] = sum[k] using bf16 (x[m, k] * d[n, k])
+            y = tl.dot(
+                x,
+                (tl.where(k[:, None] < K, tl.trans(d), 0.0) if k_part == 1 else tl.trans(d)).to(tl.bfloat16),
+                y,
+                input_precision="ieee",
+            )
+    y_part_at = (
+        y_part_ptr + part * y_part_stride_splits + m[:, None] * y_part_stride_M + n[None, :] * y_part_stride_N
+    )
+    mask_3 = (m[:, None] < M) & (n[None, :] < N)
+    tl.store(y_part_at, y, mask=mask_3)
+
+
+@triton.jit
+def _w4a16_product_part_described(
+    x_desc,
+    w_ptr,
+    scale_ptr,
+    zero_ptr,
+    y_part_ptr,
+    M,
+    N,
+    K,
+    S,
+    span,
+    w_stride_N,
+    w_stride_K,
+    scale_stride_N,
+    scale_stride_1,
+    zero_stride_N,
+    zero_stride_1,
+    y_part_stride_splits,
+    y_part_stride_M,
+    y_part_stride_N,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed, k in splits parts; tiles move through descriptors."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
+    part = pid // tiles
+    pid = pid % tiles
+    pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+    m_first = pid_m * BLOCK_M
+    m = m_first + tl.arange(0, BLOCK_M)
+    n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    y = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    # tiles inside, then the masked ones at the edge
+    k_inner = (
+        part * span + tl.maximum(tl.minimum(K, part * span + span) - (part * span), 0) // BLOCK_K * BLOCK_K
+    )
+    for k_part in tl.static_range(2):
+        for k_start in range(
+            k_inner if k_part == 1 else part * span,
+            tl.minimum(K, part * span + span) if k_part == 1 else k_inner,
+            BLOCK_K,
+        ):
+            k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
+            x = x_desc.load([m_first, k_start])
+            w_at = w_ptr + n[:, None] * w_stride_N + (k[None, :] // 2) * w_stride_K
+            mask = (n[:, None] < N) & (k[None, :] < K)
+            w = nibble(tl.load(w_at, mask=mask, other=0), k[None, :])
+            zero_at = zero_ptr + n[:, None] * zero_stride_N + (k // S)[None, :] * zero_stride_1
+            zero = tl.load(zero_at, mask=mask, other=0).to(tl.int32)
+            scale_at = scale_ptr + n[:, None] * scale_stride_N + (k // S)[None, :] * scale_stride_1
+            scale = tl.load(scale_at, mask=mask, other=0.0).to(tl.float32)
+            # d[n, k] = (w[n, k] - zero[n, k // S]) * scale[n, k // S]
+            d = (w - zero).to(tl.float32) * scale
+            # y[m, n] = sum[k] using bf16 (x[m, k] * d[n, k])
+            y = tl.dot(
+                x,
+                (tl.where(k[:, None] < K, tl.trans(d), 0.0) if k_part == 1 else tl.trans(d)).to(tl.bfloat16),
+                y,
+                input_precision="ieee",
+            )
+    y_part_at = (
+        y_part_ptr + part * y_part_stride_splits + m[:, None] * y_part_stride_M + n[None, :] * y_part_stride_N
+    )
+    mask_2 = (m[:, None] < M) & (n[None, :] < N)
+    tl.store(y_part_at, y, mask=mask_2)
+
+
+@triton.jit(do_not_specialize=["splits"])
+def _w4a16_product_merge(
+    y_ptr,
+    y_part_ptr,
+    M,
+    N,
+    splits,
+    y_stride_M,
+    y_stride_N,
+    y_part_stride_splits,
+    y_part_stride_M,
+    y_part_stride_N,
+    BLOCK_splits: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, n in parallel by blocks, parts of k joined."""
+    pid = tl.program_id(0).to(INDEX)
+    n = (pid % tl.cdiv(N, BLOCK_N)) * BLOCK_N + tl.arange(0, BLOCK_N)
+    m = (pid // tl.cdiv(N, BLOCK_N)) * BLOCK_M + tl.arange(0, BLOCK_M)
+    part = tl.arange(0, BLOCK_splits).to(INDEX)
+    y_parts_at = (
+        y_part_ptr
+        + part[:, None, None] * y_part_stride_splits
+        + m[None, :, None] * y_part_stride_M
+        + n[None, None, :] * y_part_stride_N
+    )
+    mask = (part[:, None, None] < splits) & (m[None, :, None] < M) & (n[None, None, :] < N)
+    y_parts = tl.load(y_parts_at, mask=mask, other=0.0)
+    y = tl.sum(y_parts, axis=0)
+    y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
+    mask_2 = (m[:, None] < M) & (n[None, :] < N)
+    tl.store(y_at, y, mask=mask_2)
 
 
 def _configure_w4a16_product(
@@ -73,6 +327,7 @@ def _configure_w4a16_product(
     K: int,
     width: int,
     aligned: bool,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
@@ -80,10 +335,12 @@ def _configure_w4a16_product(
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
         (128, 256, 64, 8, 3),
-        (128, 128, 64, 8, 3),
+        (128, 128, 64, 8, 4),
         (128, 64, 64, 4, 3),
         (64, 128, 64, 4, 4),
+        (64, 64, 128, 4, 3),
         (64, 64, 64, 4, 4),
+        (32, 64, 128, 4, 4),
         (32, 64, 64, 4, 4),
         (16, 128, 64, 4, 4),
         (16, 64, 128, 4, 4),
@@ -98,6 +355,21 @@ def _configure_w4a16_product(
             (16, 32, 32, 2, 2),
             (16, 16, 32, 2, 2),
         )
+    elif described:
+        tiles = (
+            (128, 256, 64, 8, 3),
+            (128, 128, 64, 8, 4),
+            (128, 64, 64, 4, 3),
+            (64, 128, 64, 4, 4),
+            (64, 64, 128, 4, 3),
+            (64, 64, 64, 4, 4),
+            (32, 64, 128, 4, 4),
+            (32, 64, 64, 4, 4),
+            (16, 128, 64, 4, 4),
+            (16, 64, 128, 4, 4),
+            (16, 32, 128, 2, 4),
+            (16, 16, 64, 2, 4),
+        )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
     BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, M, N)
@@ -111,7 +383,37 @@ def _configure_w4a16_product(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_w4a16_product")
-    return _w4a16_product, triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]), options
+    if described:
+        return (
+            _w4a16_product_described,
+            launch.resident(
+                triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]), options["num_warps"]
+            ),
+            options,
+            ((options["BLOCK_M"], options["BLOCK_K"]), None, None, None, None),
+        )
+    return (
+        _w4a16_product,
+        triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
+        options,
+        None,
+    )
+
+
+def _configure_w4a16_product_merge(M: int, N: int, splits: int):
+    """Kernel, grid and launch options of `_w4a16_product_merge` for one shape."""
+    BLOCK_splits = launch.power_of_2(splits)
+    BLOCK_M = launch.power_of_2(M, 1, 1)
+    BLOCK_N = launch.power_of_2(N, 1, 128)
+    options = {
+        "BLOCK_splits": BLOCK_splits,
+        "BLOCK_M": BLOCK_M,
+        "BLOCK_N": BLOCK_N,
+        "num_warps": launch.warps(BLOCK_splits * BLOCK_M * BLOCK_N, 32),
+        "num_stages": 1,
+        "enable_fp_fusion": True,
+    }
+    return _w4a16_product_merge, triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N), options
 
 
 def _w4a16__check(x, w, scale, zero, S):
@@ -135,32 +437,130 @@ def _w4a16__launch(call, dims, x, w, scale, zero, S, y):
     M, N, K, S = dims
     aligned = launch.aligned(x, w, scale, zero)
     width = max(t.element_size() for t in (x, w, scale, zero))
-    kernel, grid, options = _configure_w4a16_product(M, N, K, width, aligned, tuned=call.tuned("product"))
-    call.start(
-        kernel,
-        grid,
-        options,
-        x,
-        w,
-        scale,
-        zero,
-        y,
-        M,
-        N,
-        K,
-        S,
-        x.stride(0),
-        x.stride(1),
-        w.stride(0),
-        w.stride(1),
-        scale.stride(0),
-        scale.stride(1),
-        zero.stride(0),
-        zero.stride(1),
-        y.stride(0),
-        y.stride(1),
-        INDEX=launch.index_type(x, w, scale, zero, y),
+    described = launch.describable(x)
+    if not described and copying.copies_pay(M, N, x):
+        x = copying.aligned_rows(call, x)
+        described = launch.describable(x)
+    kernel, grid, options, tiles = _configure_w4a16_product(
+        M, N, K, width, aligned, described, tuned=call.tuned("product")
     )
+    splits, span = launch.split(K, options["BLOCK_K"], grid)
+    if splits > 1:
+        y_part = call.workspace((splits, M, N), launch.DTYPES["f32"])
+        if tiles is not None:
+            tiles = (tiles[0], tiles[1], tiles[2], tiles[3], None)
+            call.start(
+                _w4a16_product_part_described,
+                grid * splits,
+                options,
+                *launch.describe((x, w, scale, zero, y_part), tiles),
+                M,
+                N,
+                K,
+                S,
+                span,
+                w.stride(0),
+                w.stride(1),
+                scale.stride(0),
+                scale.stride(1),
+                zero.stride(0),
+                zero.stride(1),
+                y_part.stride(0),
+                y_part.stride(1),
+                y_part.stride(2),
+                INDEX=launch.index_type(x, w, scale, zero, y_part),
+            )
+        else:
+            call.start(
+                _w4a16_product_part,
+                grid * splits,
+                options,
+                x,
+                w,
+                scale,
+                zero,
+                y_part,
+                M,
+                N,
+                K,
+                S,
+                span,
+                x.stride(0),
+                x.stride(1),
+                w.stride(0),
+                w.stride(1),
+                scale.stride(0),
+                scale.stride(1),
+                zero.stride(0),
+                zero.stride(1),
+                y_part.stride(0),
+                y_part.stride(1),
+                y_part.stride(2),
+                INDEX=launch.index_type(x, w, scale, zero, y_part),
+            )
+        kernel, grid, options = _configure_w4a16_product_merge(M, N, splits)
+        call.start(
+            kernel,
+            grid,
+            options,
+            y,
+            y_part,
+            M,
+            N,
+            splits,
+            y.stride(0),
+            y.stride(1),
+            y_part.stride(0),
+            y_part.stride(1),
+            y_part.stride(2),
+            INDEX=launch.index_type(y, y_part),
+        )
+    elif tiles is not None:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *launch.describe((x, w, scale, zero, y), tiles),
+            M,
+            N,
+            K,
+            S,
+            w.stride(0),
+            w.stride(1),
+            scale.stride(0),
+            scale.stride(1),
+            zero.stride(0),
+            zero.stride(1),
+            y.stride(0),
+            y.stride(1),
+            INDEX=launch.index_type(x, w, scale, zero, y),
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            x,
+            w,
+            scale,
+            zero,
+            y,
+            M,
+            N,
+            K,
+            S,
+            x.stride(0),
+            x.stride(1),
+            w.stride(0),
+            w.stride(1),
+            scale.stride(0),
+            scale.stride(1),
+            zero.stride(0),
+            zero.stride(1),
+            y.stride(0),
+            y.stride(1),
+            INDEX=launch.index_type(x, w, scale, zero, y),
+        )
 
 
 def w4a16(

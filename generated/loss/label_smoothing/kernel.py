@@ -30,7 +30,10 @@ def _label_smoothing_rows_resident(
     BLOCK_V: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Resident: m in parallel by blocks, v whole."""
+    """Resident: m in parallel by blocks, v whole.
+
+    loss: multiplies by the reciprocal of what a launch has once.
+    """
     pid = tl.program_id(0).to(INDEX)
     m = pid * BLOCK_M + tl.arange(0, BLOCK_M)
     v = tl.arange(0, BLOCK_V).to(INDEX)
@@ -50,7 +53,7 @@ def _label_smoothing_rows_resident(
     loss = tl.where(
         label == tl.cast(ignore, tl.int64),
         0.0,
-        (1.0 - smoothing) * (lse - x_2) + smoothing * (lse - loss_sum / tl.cast(V, tl.float32)),
+        (1.0 - smoothing) * (lse - x_2) + smoothing * (lse - loss_sum * (1.0 / tl.cast(V, tl.float32))),
     )
     tl.store(loss_ptr + m * loss_stride_M, loss, mask=m < M)
 
@@ -74,6 +77,7 @@ def _label_smoothing_rows_streamed(
 ):
     """Streamed: m in parallel, v streamed in steps and lanes.
 
+    loss: multiplies by the reciprocal of what a launch has once.
     lse: online beside lse by g = exp(m_old - m_new).
     """
     pid = tl.program_id(0).to(INDEX)
@@ -115,7 +119,7 @@ def _label_smoothing_rows_streamed(
     loss = tl.where(
         label == tl.cast(ignore, tl.int64),
         0.0,
-        (1.0 - smoothing) * (lse - x) + smoothing * (lse - loss_sum / tl.cast(V, tl.float32)),
+        (1.0 - smoothing) * (lse - x) + smoothing * (lse - loss_sum * (1.0 / tl.cast(V, tl.float32))),
     )
     tl.store(loss_ptr + m * loss_stride_M, loss)
 

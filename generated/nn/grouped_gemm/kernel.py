@@ -9,7 +9,7 @@ import torch
 import triton
 import triton.language as tl
 
-from opspec.runtime import launch, library
+from opspec.runtime import copying, launch, library
 from opspec.runtime.device import grouped, segments
 
 
@@ -64,6 +64,49 @@ def _grouped_gemm_experts(
         tl.store(y_at, y, mask=mask_3)
 
 
+@triton.jit
+def _grouped_gemm_experts_described(
+    x_desc,
+    w_desc,
+    offs_ptr,
+    y_ptr,
+    N,
+    E,
+    K,
+    F,
+    offs_stride_0,
+    y_stride_N,
+    y_stride_F,
+    BLOCK_N: tl.constexpr,
+    BLOCK_F: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+):
+    """Streamed: n in parallel by blocks, f in parallel by blocks, e streamed, k streamed; tiles move through descriptors."""
+    for pid in tl.range(
+        tl.program_id(0), tl.cdiv(N, BLOCK_N) * tl.cdiv(F, BLOCK_F), tl.num_programs(0), flatten=True
+    ):
+        pid_n, pid_f = grouped(pid, tl.cdiv(N, BLOCK_N), tl.cdiv(F, BLOCK_F), GROUP)
+        n_first = pid_n * BLOCK_N
+        n = n_first + tl.arange(0, BLOCK_N)
+        n_last = tl.minimum(n_first + BLOCK_N, N) - 1
+        f_first = pid_f * BLOCK_F
+        f = f_first + tl.arange(0, BLOCK_F)
+        e_first, e_end = segments(offs_ptr, offs_stride_0, E, n_first, n_last)
+        for e in range(e_first, e_end):
+            offs = tl.load(offs_ptr + e * offs_stride_0)
+            offs_2 = tl.load(offs_ptr + (e + 1) * offs_stride_0)
+            y = tl.zeros((BLOCK_N, BLOCK_F), tl.float32)
+            for k_start in range(0, K, BLOCK_K):
+                x = x_desc.load([n_first, k_start])
+                w = w_desc.load([e, k_start, f_first]).reshape(BLOCK_K, BLOCK_F)
+                # y[n, f] = sum[k](x[n, k] * w[e, k, f]) for n in offs[e]..offs[e + 1]
+                y = tl.dot(x, w, y, input_precision="ieee")
+            y_at = y_ptr + n[:, None] * y_stride_N + f[None, :] * y_stride_F
+            mask = (n[:, None] < N) & (f[None, :] < F) & (offs <= n[:, None]) & ((n + 1)[:, None] <= offs_2)
+            tl.store(y_at, y, mask=mask)
+
+
 def _configure_grouped_gemm_experts(
     N: int,
     E: int,
@@ -71,6 +114,7 @@ def _configure_grouped_gemm_experts(
     F: int,
     width: int,
     aligned: bool,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
@@ -78,10 +122,12 @@ def _configure_grouped_gemm_experts(
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
         (128, 256, 64, 8, 3),
-        (128, 128, 64, 8, 3),
+        (128, 128, 64, 8, 4),
         (128, 64, 64, 4, 3),
         (64, 128, 64, 4, 4),
+        (64, 64, 128, 4, 3),
         (64, 64, 64, 4, 4),
+        (32, 64, 128, 4, 4),
         (32, 64, 64, 4, 4),
         (16, 128, 64, 4, 4),
         (16, 64, 128, 4, 4),
@@ -96,6 +142,21 @@ def _configure_grouped_gemm_experts(
             (16, 32, 32, 2, 2),
             (16, 16, 32, 2, 2),
         )
+    elif described:
+        tiles = (
+            (128, 256, 64, 8, 3),
+            (128, 128, 64, 8, 4),
+            (128, 64, 64, 4, 3),
+            (64, 128, 64, 4, 4),
+            (64, 64, 128, 4, 3),
+            (64, 64, 64, 4, 4),
+            (32, 64, 128, 4, 4),
+            (32, 64, 64, 4, 4),
+            (16, 128, 64, 4, 4),
+            (16, 64, 128, 4, 4),
+            (16, 32, 128, 2, 4),
+            (16, 16, 64, 2, 4),
+        )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
     BLOCK_N, BLOCK_F, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, N, F)
@@ -109,10 +170,25 @@ def _configure_grouped_gemm_experts(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_grouped_gemm_experts")
+    if described:
+        return (
+            _grouped_gemm_experts_described,
+            launch.resident(
+                triton.cdiv(N, options["BLOCK_N"]) * triton.cdiv(F, options["BLOCK_F"]), options["num_warps"]
+            ),
+            options,
+            (
+                (options["BLOCK_N"], options["BLOCK_K"]),
+                (1, options["BLOCK_K"], options["BLOCK_F"]),
+                None,
+                None,
+            ),
+        )
     return (
         _grouped_gemm_experts,
         triton.cdiv(N, options["BLOCK_N"]) * triton.cdiv(F, options["BLOCK_F"]),
         options,
+        None,
     )
 
 
@@ -134,31 +210,51 @@ def _grouped_gemm__launch(call, dims, x, w, offs, y):
     N, E, K, F, _ = dims
     aligned = launch.aligned(x, w)
     width = max(t.element_size() for t in (x, w))
-    kernel, grid, options = _configure_grouped_gemm_experts(
-        N, E, K, F, width, aligned, tuned=call.tuned("experts")
+    described = launch.describable(x, w)
+    if not described and copying.copies_pay(N, F, x, w):
+        x = copying.aligned_rows(call, x)
+        w = copying.aligned_rows(call, w)
+        described = launch.describable(x, w)
+    kernel, grid, options, tiles = _configure_grouped_gemm_experts(
+        N, E, K, F, width, aligned, described, tuned=call.tuned("experts")
     )
-    call.start(
-        kernel,
-        grid,
-        options,
-        x,
-        w,
-        offs,
-        y,
-        N,
-        E,
-        K,
-        F,
-        x.stride(0),
-        x.stride(1),
-        w.stride(0),
-        w.stride(1),
-        w.stride(2),
-        offs.stride(0),
-        y.stride(0),
-        y.stride(1),
-        INDEX=launch.index_type(x, w, offs, y),
-    )
+    if tiles is not None:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *launch.describe((x, w, offs, y), tiles),
+            N,
+            E,
+            K,
+            F,
+            offs.stride(0),
+            y.stride(0),
+            y.stride(1),
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            x,
+            w,
+            offs,
+            y,
+            N,
+            E,
+            K,
+            F,
+            x.stride(0),
+            x.stride(1),
+            w.stride(0),
+            w.stride(1),
+            w.stride(2),
+            offs.stride(0),
+            y.stride(0),
+            y.stride(1),
+            INDEX=launch.index_type(x, w, offs, y),
+        )
 
 
 def grouped_gemm(

@@ -259,6 +259,81 @@ def _linear_attention_chunks_resident(
 
 
 @triton.jit
+def _linear_attention_chunks_resident_described(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    y_ptr,
+    p_desc,
+    H,
+    T,
+    C,
+    D,
+    E,
+    q_stride_B,
+    q_stride_H,
+    q_stride_T,
+    q_stride_D,
+    k_stride_B,
+    k_stride_H,
+    k_stride_T,
+    k_stride_D,
+    v_stride_B,
+    v_stride_H,
+    v_stride_T,
+    v_stride_E,
+    y_stride_B,
+    y_stride_H,
+    y_stride_T,
+    y_stride_E,
+    BLOCK_I: tl.constexpr,
+    BLOCK_E: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_J: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Resident: b in parallel, h in parallel, i in parallel by blocks, n in parallel, e whole, d whole, j whole; tiles move through descriptors."""
+    pid = tl.program_id(0).to(INDEX)
+    n = pid % (T // C)
+    i = (pid // (T // C) % tl.cdiv(C, BLOCK_I)) * BLOCK_I + tl.arange(0, BLOCK_I)
+    h = pid // (T // C) // tl.cdiv(C, BLOCK_I) % H
+    b = pid // (T // C) // tl.cdiv(C, BLOCK_I) // H
+    e = tl.arange(0, BLOCK_E).to(INDEX)
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    j = tl.arange(0, BLOCK_J).to(INDEX)
+    q_at = (
+        q_ptr + b * q_stride_B + h * q_stride_H + (n * C + i)[:, None] * q_stride_T + d[None, :] * q_stride_D
+    )
+    mask = (i[:, None] < C) & (d[None, :] < D)
+    q = tl.load(q_at, mask=mask, other=0.0)
+    k_at = (
+        k_ptr + b * k_stride_B + h * k_stride_H + (n * C + j)[None, :] * k_stride_T + d[:, None] * k_stride_D
+    )
+    mask_2 = (d[:, None] < D) & (j[None, :] < C)
+    k = tl.load(k_at, mask=mask_2, other=0.0)
+    # s[b, h, n, i, j] = sum[d](q[b, h, n * C + i, d] * k[b, h, n * C + j, d]) for n < N, i < C, j <= i
+    s = tl.dot(q, k, input_precision="ieee")
+    v_at = (
+        v_ptr + b * v_stride_B + h * v_stride_H + (n * C + j)[:, None] * v_stride_T + e[None, :] * v_stride_E
+    )
+    mask_3 = (j[:, None] < C) & (e[None, :] < E)
+    v = tl.load(v_at, mask=mask_3, other=0.0)
+    # near[b, h, n, i, e] = sum[j] using bf16 (s[b, h, n, i, j] * v[b, h, n * C + j, e]) for n < N, i <…
+    mask_4 = (j[None, :] < C) & (j[None, :] <= i[:, None])
+    near = tl.dot(tl.where(mask_4, s, 0.0).to(tl.bfloat16), v.to(tl.bfloat16), input_precision="ieee")
+    p = p_desc.load([b, h, n, 0, 0]).reshape(BLOCK_D, BLOCK_E)
+    # far[b, h, n, i, e] = sum[d] using bf16 (q[b, h, n * C + i, d] * p[b, h, n, d, e]) for n < N, i < C
+    far = tl.dot(q.to(tl.bfloat16), p.to(tl.bfloat16), input_precision="ieee")
+    # y[b, h, n * C + i, e] = near[b, h, n, i, e] + far[b, h, n, i, e] for n < N, i < C
+    y = near + far
+    y_at = (
+        y_ptr + b * y_stride_B + h * y_stride_H + (n * C + i)[:, None] * y_stride_T + e[None, :] * y_stride_E
+    )
+    mask_5 = (i[:, None] < C) & (e[None, :] < E)
+    tl.store(y_at, y, mask=mask_5)
+
+
+@triton.jit
 def _linear_attention_chunks_streamed1(
     q_ptr,
     k_ptr,
@@ -354,6 +429,90 @@ def _linear_attention_chunks_streamed1(
         )
         mask_6 = (i[:, None] < C) & (e[None, :] < E)
         tl.store(y_at, y, mask=mask_6, eviction_policy="evict_first")
+
+
+@triton.jit
+def _linear_attention_chunks_streamed1_described(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    y_ptr,
+    p_desc,
+    H,
+    T,
+    C,
+    D,
+    E,
+    q_stride_B,
+    q_stride_H,
+    q_stride_T,
+    q_stride_D,
+    k_stride_B,
+    k_stride_H,
+    k_stride_T,
+    k_stride_D,
+    v_stride_B,
+    v_stride_H,
+    v_stride_T,
+    v_stride_E,
+    y_stride_B,
+    y_stride_H,
+    y_stride_T,
+    y_stride_E,
+    BLOCK_I: tl.constexpr,
+    BLOCK_E: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_J: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, i in parallel by blocks, n in parallel, d whole, j whole, e streamed; tiles move through descriptors."""
+    pid = tl.program_id(0).to(INDEX)
+    n = pid % (T // C)
+    i = (pid // (T // C) % tl.cdiv(C, BLOCK_I)) * BLOCK_I + tl.arange(0, BLOCK_I)
+    h = pid // (T // C) // tl.cdiv(C, BLOCK_I) % H
+    b = pid // (T // C) // tl.cdiv(C, BLOCK_I) // H
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    j = tl.arange(0, BLOCK_J).to(INDEX)
+    q_at = (
+        q_ptr + b * q_stride_B + h * q_stride_H + (n * C + i)[:, None] * q_stride_T + d[None, :] * q_stride_D
+    )
+    mask = (i[:, None] < C) & (d[None, :] < D)
+    q = tl.load(q_at, mask=mask, other=0.0)
+    k_at = (
+        k_ptr + b * k_stride_B + h * k_stride_H + (n * C + j)[None, :] * k_stride_T + d[:, None] * k_stride_D
+    )
+    mask_2 = (d[:, None] < D) & (j[None, :] < C)
+    k = tl.load(k_at, mask=mask_2, other=0.0)
+    # s[b, h, n, i, j] = sum[d](q[b, h, n * C + i, d] * k[b, h, n * C + j, d]) for n < N, i < C, j <= i
+    s = tl.dot(q, k, input_precision="ieee")
+    for e_start in range(0, E, BLOCK_E):
+        e = (e_start + tl.arange(0, BLOCK_E)).to(INDEX)
+        v_at = (
+            v_ptr
+            + b * v_stride_B
+            + h * v_stride_H
+            + (n * C + j)[:, None] * v_stride_T
+            + e[None, :] * v_stride_E
+        )
+        mask_3 = (j[:, None] < C) & (e[None, :] < E)
+        v = tl.load(v_at, mask=mask_3, other=0.0)
+        # near[b, h, n, i, e] = sum[j] using bf16 (s[b, h, n, i, j] * v[b, h, n * C + j, e]) for n < N, i <…
+        mask_4 = (j[None, :] < C) & (j[None, :] <= i[:, None])
+        near = tl.dot(tl.where(mask_4, s, 0.0).to(tl.bfloat16), v.to(tl.bfloat16), input_precision="ieee")
+        p = p_desc.load([b, h, n, 0, e_start]).reshape(BLOCK_D, BLOCK_E)
+        # far[b, h, n, i, e] = sum[d] using bf16 (q[b, h, n * C + i, d] * p[b, h, n, d, e]) for n < N, i < C
+        far = tl.dot(q.to(tl.bfloat16), p.to(tl.bfloat16), input_precision="ieee")
+        # y[b, h, n * C + i, e] = near[b, h, n, i, e] + far[b, h, n, i, e] for n < N, i < C
+        y = near + far
+        y_at = (
+            y_ptr
+            + b * y_stride_B
+            + h * y_stride_H
+            + (n * C + i)[:, None] * y_stride_T
+            + e[None, :] * y_stride_E
+        )
+        mask_5 = (i[:, None] < C) & (e[None, :] < E)
+        tl.store(y_at, y, mask=mask_5, eviction_policy="evict_first")
 
 
 @triton.jit
@@ -477,6 +636,112 @@ def _linear_attention_chunks_streamed2(
 
 
 @triton.jit
+def _linear_attention_chunks_streamed2_described(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    y_ptr,
+    p_desc,
+    H,
+    T,
+    C,
+    D,
+    E,
+    q_stride_B,
+    q_stride_H,
+    q_stride_T,
+    q_stride_D,
+    k_stride_B,
+    k_stride_H,
+    k_stride_T,
+    k_stride_D,
+    v_stride_B,
+    v_stride_H,
+    v_stride_T,
+    v_stride_E,
+    y_stride_B,
+    y_stride_H,
+    y_stride_T,
+    y_stride_E,
+    BLOCK_I: tl.constexpr,
+    BLOCK_E: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_J: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, i in parallel by blocks, n in parallel, j whole, e streamed, d streamed; tiles move through descriptors."""
+    pid = tl.program_id(0).to(INDEX)
+    n = pid % (T // C)
+    i = (pid // (T // C) % tl.cdiv(C, BLOCK_I)) * BLOCK_I + tl.arange(0, BLOCK_I)
+    h = pid // (T // C) // tl.cdiv(C, BLOCK_I) % H
+    b = pid // (T // C) // tl.cdiv(C, BLOCK_I) // H
+    j = tl.arange(0, BLOCK_J).to(INDEX)
+    s = tl.zeros((BLOCK_I, BLOCK_J), tl.float32)
+    for d_start in range(0, D, BLOCK_D):
+        d = (d_start + tl.arange(0, BLOCK_D)).to(INDEX)
+        q_at = (
+            q_ptr
+            + b * q_stride_B
+            + h * q_stride_H
+            + (n * C + i)[:, None] * q_stride_T
+            + d[None, :] * q_stride_D
+        )
+        mask = (i[:, None] < C) & (d[None, :] < D)
+        q = tl.load(q_at, mask=mask, other=0.0, eviction_policy="evict_first")
+        k_at = (
+            k_ptr
+            + b * k_stride_B
+            + h * k_stride_H
+            + (n * C + j)[None, :] * k_stride_T
+            + d[:, None] * k_stride_D
+        )
+        mask_2 = (d[:, None] < D) & (j[None, :] < C)
+        k = tl.load(k_at, mask=mask_2, other=0.0)
+        # s[b, h, n, i, j] = sum[d](q[b, h, n * C + i, d] * k[b, h, n * C + j, d]) for n < N, i < C, j <= i
+        s = tl.dot(q, k, s, input_precision="ieee")
+    for e_start in range(0, E, BLOCK_E):
+        e = (e_start + tl.arange(0, BLOCK_E)).to(INDEX)
+        v_at = (
+            v_ptr
+            + b * v_stride_B
+            + h * v_stride_H
+            + (n * C + j)[:, None] * v_stride_T
+            + e[None, :] * v_stride_E
+        )
+        mask_3 = (j[:, None] < C) & (e[None, :] < E)
+        v = tl.load(v_at, mask=mask_3, other=0.0)
+        # near[b, h, n, i, e] = sum[j] using bf16 (s[b, h, n, i, j] * v[b, h, n * C + j, e]) for n < N, i <…
+        mask_4 = (j[None, :] < C) & (j[None, :] <= i[:, None])
+        near = tl.dot(tl.where(mask_4, s, 0.0).to(tl.bfloat16), v.to(tl.bfloat16), input_precision="ieee")
+        far = tl.zeros((BLOCK_I, BLOCK_E), tl.float32)
+        for d_start in range(0, D, BLOCK_D):
+            d = (d_start + tl.arange(0, BLOCK_D)).to(INDEX)
+            q_at = (
+                q_ptr
+                + b * q_stride_B
+                + h * q_stride_H
+                + (n * C + i)[:, None] * q_stride_T
+                + d[None, :] * q_stride_D
+            )
+            mask_5 = (i[:, None] < C) & (d[None, :] < D)
+            q = tl.load(q_at, mask=mask_5, other=0.0, eviction_policy="evict_first")
+            p = p_desc.load([b, h, n, d_start, e_start]).reshape(BLOCK_D, BLOCK_E)
+            # far[b, h, n, i, e] = sum[d] using bf16 (q[b, h, n * C + i, d] * p[b, h, n, d, e]) for n < N, i < C
+            far = tl.dot(q.to(tl.bfloat16), p.to(tl.bfloat16), far, input_precision="ieee")
+        # y[b, h, n * C + i, e] = near[b, h, n, i, e] + far[b, h, n, i, e] for n < N, i < C
+        y = near + far
+        y_at = (
+            y_ptr
+            + b * y_stride_B
+            + h * y_stride_H
+            + (n * C + i)[:, None] * y_stride_T
+            + e[None, :] * y_stride_E
+        )
+        mask_6 = (i[:, None] < C) & (e[None, :] < E)
+        tl.store(y_at, y, mask=mask_6, eviction_policy="evict_first")
+
+
+@triton.jit
 def _linear_attention_chunks_streamed3(
     q_ptr,
     k_ptr,
@@ -550,45 +815,53 @@ def _linear_attention_chunks_streamed3(
             # far[b, h, n, i, e] = sum[d] using bf16 (q[b, h, n * C + i, d] * p[b, h, n, d, e]) for n < N, i < C
             far = tl.dot(q.to(tl.bfloat16), p.to(tl.bfloat16), far, input_precision="ieee")
         near = tl.zeros((BLOCK_I, BLOCK_E), tl.float32)
-        for j_start in range(0, tl.minimum(C, i_last + 1), BLOCK_J):
-            j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
-            v_at = (
-                v_ptr
-                + b * v_stride_B
-                + h * v_stride_H
-                + (n * C + j)[:, None] * v_stride_T
-                + e[None, :] * v_stride_E
-            )
-            mask_3 = (j[:, None] < C) & (e[None, :] < E)
-            v = tl.load(v_at, mask=mask_3, other=0.0)
-            s = tl.zeros((BLOCK_I, BLOCK_J), tl.float32)
-            for d_start in range(0, D, BLOCK_D):
-                d = (d_start + tl.arange(0, BLOCK_D)).to(INDEX)
-                q_at = (
-                    q_ptr
-                    + b * q_stride_B
-                    + h * q_stride_H
-                    + (n * C + i)[:, None] * q_stride_T
-                    + d[None, :] * q_stride_D
+        # tiles inside, then the masked one
+        j_inner = tl.maximum(tl.minimum(C, i_first + 1), 0) // BLOCK_J * BLOCK_J
+        for j_part in tl.static_range(2):
+            for j_start in range(
+                j_inner if j_part == 1 else 0, tl.minimum(C, i_last + 1) if j_part == 1 else j_inner, BLOCK_J
+            ):
+                j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
+                v_at = (
+                    v_ptr
+                    + b * v_stride_B
+                    + h * v_stride_H
+                    + (n * C + j)[:, None] * v_stride_T
+                    + e[None, :] * v_stride_E
                 )
-                mask_4 = (i[:, None] < C) & (d[None, :] < D)
-                q = tl.load(q_at, mask=mask_4, other=0.0, eviction_policy="evict_first")
-                k_at = (
-                    k_ptr
-                    + b * k_stride_B
-                    + h * k_stride_H
-                    + (n * C + j)[None, :] * k_stride_T
-                    + d[:, None] * k_stride_D
+                mask_3 = (j[:, None] < C) & (e[None, :] < E)
+                v = tl.load(v_at, mask=mask_3, other=0.0)
+                s = tl.zeros((BLOCK_I, BLOCK_J), tl.float32)
+                for d_start in range(0, D, BLOCK_D):
+                    d = (d_start + tl.arange(0, BLOCK_D)).to(INDEX)
+                    q_at = (
+                        q_ptr
+                        + b * q_stride_B
+                        + h * q_stride_H
+                        + (n * C + i)[:, None] * q_stride_T
+                        + d[None, :] * q_stride_D
+                    )
+                    mask_4 = (i[:, None] < C) & (d[None, :] < D)
+                    q = tl.load(q_at, mask=mask_4, other=0.0, eviction_policy="evict_first")
+                    k_at = (
+                        k_ptr
+                        + b * k_stride_B
+                        + h * k_stride_H
+                        + (n * C + j)[None, :] * k_stride_T
+                        + d[:, None] * k_stride_D
+                    )
+                    mask_5 = (d[:, None] < D) & (j[None, :] < C)
+                    k = tl.load(k_at, mask=mask_5, other=0.0)
+                    # s[b, h, n, i, j] = sum[d](q[b, h, n * C + i, d] * k[b, h, n * C + j, d]) for n < N, i < C, j <= i
+                    s = tl.dot(q, k, s, input_precision="ieee")
+                # near[b, h, n, i, e] = sum[j] using bf16 (s[b, h, n, i, j] * v[b, h, n * C + j, e]) for n < N, i <…
+                mask_6 = (j[None, :] < C) & (j[None, :] <= i[:, None])
+                near = tl.dot(
+                    (tl.where(mask_6, s, 0.0) if j_part == 1 else s).to(tl.bfloat16),
+                    v.to(tl.bfloat16),
+                    near,
+                    input_precision="ieee",
                 )
-                mask_5 = (d[:, None] < D) & (j[None, :] < C)
-                k = tl.load(k_at, mask=mask_5, other=0.0)
-                # s[b, h, n, i, j] = sum[d](q[b, h, n * C + i, d] * k[b, h, n * C + j, d]) for n < N, i < C, j <= i
-                s = tl.dot(q, k, s, input_precision="ieee")
-            # near[b, h, n, i, e] = sum[j] using bf16 (s[b, h, n, i, j] * v[b, h, n * C + j, e]) for n < N, i <…
-            mask_6 = (j[None, :] < C) & (j[None, :] <= i[:, None])
-            near = tl.dot(
-                tl.where(mask_6, s, 0.0).to(tl.bfloat16), v.to(tl.bfloat16), near, input_precision="ieee"
-            )
         # y[b, h, n * C + i, e] = near[b, h, n, i, e] + far[b, h, n, i, e] for n < N, i < C
         y = near + far
         y_at = (
@@ -600,6 +873,126 @@ def _linear_attention_chunks_streamed3(
         )
         mask_7 = (i[:, None] < C) & (e[None, :] < E)
         tl.store(y_at, y, mask=mask_7, eviction_policy="evict_first")
+
+
+@triton.jit
+def _linear_attention_chunks_streamed3_described(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    y_ptr,
+    p_desc,
+    H,
+    T,
+    C,
+    D,
+    E,
+    q_stride_B,
+    q_stride_H,
+    q_stride_T,
+    q_stride_D,
+    k_stride_B,
+    k_stride_H,
+    k_stride_T,
+    k_stride_D,
+    v_stride_B,
+    v_stride_H,
+    v_stride_T,
+    v_stride_E,
+    y_stride_B,
+    y_stride_H,
+    y_stride_T,
+    y_stride_E,
+    BLOCK_I: tl.constexpr,
+    BLOCK_E: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_J: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, i in parallel by blocks, n in parallel, e streamed, j streamed, d streamed; tiles move through descriptors."""
+    pid = tl.program_id(0).to(INDEX)
+    n = pid % (T // C)
+    i_first = (pid // (T // C) % tl.cdiv(C, BLOCK_I)) * BLOCK_I
+    i = i_first + tl.arange(0, BLOCK_I)
+    i_last = tl.minimum(i_first + BLOCK_I, C) - 1
+    h = pid // (T // C) // tl.cdiv(C, BLOCK_I) % H
+    b = pid // (T // C) // tl.cdiv(C, BLOCK_I) // H
+    for e_start in range(0, E, BLOCK_E):
+        e = (e_start + tl.arange(0, BLOCK_E)).to(INDEX)
+        far = tl.zeros((BLOCK_I, BLOCK_E), tl.float32)
+        for d_start in range(0, D, BLOCK_D):
+            d = (d_start + tl.arange(0, BLOCK_D)).to(INDEX)
+            q_at = (
+                q_ptr
+                + b * q_stride_B
+                + h * q_stride_H
+                + (n * C + i)[:, None] * q_stride_T
+                + d[None, :] * q_stride_D
+            )
+            mask = (i[:, None] < C) & (d[None, :] < D)
+            q = tl.load(q_at, mask=mask, other=0.0, eviction_policy="evict_first")
+            p = p_desc.load([b, h, n, d_start, e_start]).reshape(BLOCK_D, BLOCK_E)
+            # far[b, h, n, i, e] = sum[d] using bf16 (q[b, h, n * C + i, d] * p[b, h, n, d, e]) for n < N, i < C
+            far = tl.dot(q.to(tl.bfloat16), p.to(tl.bfloat16), far, input_precision="ieee")
+        near = tl.zeros((BLOCK_I, BLOCK_E), tl.float32)
+        # tiles inside, then the masked one
+        j_inner = tl.maximum(tl.minimum(C, i_first + 1), 0) // BLOCK_J * BLOCK_J
+        for j_part in tl.static_range(2):
+            for j_start in range(
+                j_inner if j_part == 1 else 0, tl.minimum(C, i_last + 1) if j_part == 1 else j_inner, BLOCK_J
+            ):
+                j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
+                v_at = (
+                    v_ptr
+                    + b * v_stride_B
+                    + h * v_stride_H
+                    + (n * C + j)[:, None] * v_stride_T
+                    + e[None, :] * v_stride_E
+                )
+                mask_2 = (j[:, None] < C) & (e[None, :] < E)
+                v = tl.load(v_at, mask=mask_2, other=0.0)
+                s = tl.zeros((BLOCK_I, BLOCK_J), tl.float32)
+                for d_start in range(0, D, BLOCK_D):
+                    d = (d_start + tl.arange(0, BLOCK_D)).to(INDEX)
+                    q_at = (
+                        q_ptr
+                        + b * q_stride_B
+                        + h * q_stride_H
+                        + (n * C + i)[:, None] * q_stride_T
+                        + d[None, :] * q_stride_D
+                    )
+                    mask_3 = (i[:, None] < C) & (d[None, :] < D)
+                    q = tl.load(q_at, mask=mask_3, other=0.0, eviction_policy="evict_first")
+                    k_at = (
+                        k_ptr
+                        + b * k_stride_B
+                        + h * k_stride_H
+                        + (n * C + j)[None, :] * k_stride_T
+                        + d[:, None] * k_stride_D
+                    )
+                    mask_4 = (d[:, None] < D) & (j[None, :] < C)
+                    k = tl.load(k_at, mask=mask_4, other=0.0)
+                    # s[b, h, n, i, j] = sum[d](q[b, h, n * C + i, d] * k[b, h, n * C + j, d]) for n < N, i < C, j <= i
+                    s = tl.dot(q, k, s, input_precision="ieee")
+                # near[b, h, n, i, e] = sum[j] using bf16 (s[b, h, n, i, j] * v[b, h, n * C + j, e]) for n < N, i <…
+                mask_5 = (j[None, :] < C) & (j[None, :] <= i[:, None])
+                near = tl.dot(
+                    (tl.where(mask_5, s, 0.0) if j_part == 1 else s).to(tl.bfloat16),
+                    v.to(tl.bfloat16),
+                    near,
+                    input_precision="ieee",
+                )
+        # y[b, h, n * C + i, e] = near[b, h, n, i, e] + far[b, h, n, i, e] for n < N, i < C
+        y = near + far
+        y_at = (
+            y_ptr
+            + b * y_stride_B
+            + h * y_stride_H
+            + (n * C + i)[:, None] * y_stride_T
+            + e[None, :] * y_stride_E
+        )
+        mask_6 = (i[:, None] < C) & (e[None, :] < E)
+        tl.store(y_at, y, mask=mask_6, eviction_policy="evict_first")
 
 
 def _configure_linear_attention_states(
@@ -616,20 +1009,40 @@ def _configure_linear_attention_states(
 ):
     """Kernel, grid and launch options of `states` for one shape."""
     BLOCK_C = launch.power_of_2(C, 16)
-    if BLOCK_C <= 512 and launch.chosen(tuned, "_linear_attention_states_streamed0"):
-        BLOCK_D = launch.power_of_2(
-            D, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_C)))
+    if BLOCK_C <= 128 and launch.chosen(tuned, "_linear_attention_states_streamed0"):
+        # rows, columns, depth, warps, stages: the first that fills the device
+        tiles = (
+            (128, 256, 64, 8, 3),
+            (128, 128, 64, 8, 4),
+            (128, 64, 64, 4, 3),
+            (64, 128, 64, 4, 4),
+            (64, 64, 128, 4, 3),
+            (64, 64, 64, 4, 4),
+            (32, 64, 128, 4, 4),
+            (32, 64, 64, 4, 4),
+            (16, 128, 64, 4, 4),
+            (16, 64, 128, 4, 4),
+            (16, 32, 128, 2, 4),
+            (16, 16, 64, 2, 4),
         )
-        BLOCK_E = launch.power_of_2(
-            E, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_C)))
-        )
+        if width == 4:
+            tiles = (
+                (64, 64, 16, 4, 2),
+                (64, 32, 16, 4, 2),
+                (32, 32, 32, 4, 2),
+                (16, 32, 32, 2, 2),
+                (16, 16, 32, 2, 2),
+            )
+        elif not aligned:
+            tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
+        BLOCK_D, BLOCK_E, _, num_warps, num_stages = launch.pick_tile(tiles, D, E, B * H)
         options = {
             "BLOCK_D": BLOCK_D,
             "BLOCK_E": BLOCK_E,
             "BLOCK_C": BLOCK_C,
             "GROUP": 8,
-            "num_warps": 8 if width < 4 else 4,
-            "num_stages": 2,
+            "num_warps": num_warps,
+            "num_stages": num_stages,
             "enable_fp_fusion": True,
         }
         options = launch.over(options, tuned, "_linear_attention_states_streamed0")
@@ -641,10 +1054,12 @@ def _configure_linear_attention_states(
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
         (128, 256, 64, 8, 3),
-        (128, 128, 64, 8, 3),
+        (128, 128, 64, 8, 4),
         (128, 64, 64, 4, 3),
         (64, 128, 64, 4, 4),
+        (64, 64, 128, 4, 3),
         (64, 64, 64, 4, 4),
+        (32, 64, 128, 4, 4),
         (32, 64, 64, 4, 4),
         (16, 128, 64, 4, 4),
         (16, 64, 128, 4, 4),
@@ -687,6 +1102,7 @@ def _configure_linear_attention_chunks(
     D: int,
     E: int,
     width: int,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
@@ -708,32 +1124,49 @@ def _configure_linear_attention_chunks(
             "enable_fp_fusion": True,
         }
         options = launch.over(options, tuned, "_linear_attention_chunks_resident")
+        if described and options["BLOCK_D"] <= 256 and options["BLOCK_E"] <= 256:
+            return (
+                _linear_attention_chunks_resident_described,
+                B * H * triton.cdiv(C, options["BLOCK_I"]) * (T // C),
+                options,
+                (None, None, None, None, (1, 1, 1, options["BLOCK_D"], options["BLOCK_E"])),
+            )
         return (
             _linear_attention_chunks_resident,
             B * H * triton.cdiv(C, options["BLOCK_I"]) * (T // C),
             options,
+            None,
         )
     BLOCK_D = launch.power_of_2(D, 16)
     BLOCK_J = launch.power_of_2(C, 16)
     if BLOCK_D * BLOCK_J <= 512 and launch.chosen(tuned, "_linear_attention_chunks_streamed1"):
-        BLOCK_I = launch.power_of_2(
-            C, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_D, BLOCK_J)))
+        # rows, chunk, warps, stages: the first that registers and shared memory hold
+        BLOCK_I, chunk, num_warps, num_stages = launch.pick_chain(
+            C, 0, BLOCK_D, BLOCK_J + BLOCK_D, width, 232448, B * H * T // C
         )
-        BLOCK_E = launch.power_of_2(E, 16, 64 if width < 4 else 32)
+        BLOCK_E = launch.power_of_2(E, 16, chunk)
         options = {
             "BLOCK_I": BLOCK_I,
             "BLOCK_E": BLOCK_E,
             "BLOCK_D": BLOCK_D,
             "BLOCK_J": BLOCK_J,
-            "num_warps": 8 if width < 4 else 4,
-            "num_stages": 2,
+            "num_warps": num_warps,
+            "num_stages": num_stages,
             "enable_fp_fusion": True,
         }
         options = launch.over(options, tuned, "_linear_attention_chunks_streamed1")
+        if described and options["BLOCK_D"] <= 256 and options["BLOCK_E"] <= 256:
+            return (
+                _linear_attention_chunks_streamed1_described,
+                B * H * triton.cdiv(C, options["BLOCK_I"]) * (T // C),
+                options,
+                (None, None, None, None, (1, 1, 1, options["BLOCK_D"], options["BLOCK_E"])),
+            )
         return (
             _linear_attention_chunks_streamed1,
             B * H * triton.cdiv(C, options["BLOCK_I"]) * (T // C),
             options,
+            None,
         )
     BLOCK_J = launch.power_of_2(C, 16)
     if BLOCK_J <= 512 and launch.chosen(tuned, "_linear_attention_chunks_streamed2"):
@@ -752,15 +1185,23 @@ def _configure_linear_attention_chunks(
             "enable_fp_fusion": True,
         }
         options = launch.over(options, tuned, "_linear_attention_chunks_streamed2")
+        if described and options["BLOCK_D"] <= 256 and options["BLOCK_E"] <= 256:
+            return (
+                _linear_attention_chunks_streamed2_described,
+                B * H * triton.cdiv(C, options["BLOCK_I"]) * (T // C),
+                options,
+                (None, None, None, None, (1, 1, 1, options["BLOCK_D"], options["BLOCK_E"])),
+            )
         return (
             _linear_attention_chunks_streamed2,
             B * H * triton.cdiv(C, options["BLOCK_I"]) * (T // C),
             options,
+            None,
         )
     BLOCK_I = launch.power_of_2(C, 16, 128 if width < 4 else 32)
     BLOCK_E = launch.power_of_2(E, 16, 64 if width < 4 else 32)
-    BLOCK_D = launch.power_of_2(D, 16, 64 if width < 4 else 32)
     BLOCK_J = launch.power_of_2(C, 16, 64 if width < 4 else 32)
+    BLOCK_D = launch.power_of_2(D, 16, 64 if width < 4 else 32)
     options = {
         "BLOCK_I": BLOCK_I,
         "BLOCK_E": BLOCK_E,
@@ -771,7 +1212,19 @@ def _configure_linear_attention_chunks(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_linear_attention_chunks_streamed3")
-    return _linear_attention_chunks_streamed3, B * H * triton.cdiv(C, options["BLOCK_I"]) * (T // C), options
+    if described and options["BLOCK_D"] <= 256 and options["BLOCK_E"] <= 256:
+        return (
+            _linear_attention_chunks_streamed3_described,
+            B * H * triton.cdiv(C, options["BLOCK_I"]) * (T // C),
+            options,
+            (None, None, None, None, (1, 1, 1, options["BLOCK_D"], options["BLOCK_E"])),
+        )
+    return (
+        _linear_attention_chunks_streamed3,
+        B * H * triton.cdiv(C, options["BLOCK_I"]) * (T // C),
+        options,
+        None,
+    )
 
 
 def _linear_attention__check(q, k, v, C):
@@ -826,46 +1279,77 @@ def _linear_attention__launch(call, dims, q, k, v, C, y):
         INDEX=launch.index_type(k, v, p),
     )
     width = max(t.element_size() for t in (q, k, v, p))
-    kernel, grid, options = _configure_linear_attention_chunks(
-        B, H, T, C, D, E, width, tuned=call.tuned("chunks")
+    described = launch.describable(p)
+    kernel, grid, options, tiles = _configure_linear_attention_chunks(
+        B, H, T, C, D, E, width, described, tuned=call.tuned("chunks")
     )
-    call.start(
-        kernel,
-        grid,
-        options,
-        q,
-        k,
-        v,
-        y,
-        p,
-        H,
-        T,
-        C,
-        D,
-        E,
-        q.stride(0),
-        q.stride(1),
-        q.stride(2),
-        q.stride(3),
-        k.stride(0),
-        k.stride(1),
-        k.stride(2),
-        k.stride(3),
-        v.stride(0),
-        v.stride(1),
-        v.stride(2),
-        v.stride(3),
-        y.stride(0),
-        y.stride(1),
-        y.stride(2),
-        y.stride(3),
-        p.stride(0),
-        p.stride(1),
-        p.stride(2),
-        p.stride(3),
-        p.stride(4),
-        INDEX=launch.index_type(q, k, v, y, p),
-    )
+    if tiles is not None:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *launch.describe((q, k, v, y, p), tiles),
+            H,
+            T,
+            C,
+            D,
+            E,
+            q.stride(0),
+            q.stride(1),
+            q.stride(2),
+            q.stride(3),
+            k.stride(0),
+            k.stride(1),
+            k.stride(2),
+            k.stride(3),
+            v.stride(0),
+            v.stride(1),
+            v.stride(2),
+            v.stride(3),
+            y.stride(0),
+            y.stride(1),
+            y.stride(2),
+            y.stride(3),
+            INDEX=launch.index_type(q, k, v, y, p),
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            q,
+            k,
+            v,
+            y,
+            p,
+            H,
+            T,
+            C,
+            D,
+            E,
+            q.stride(0),
+            q.stride(1),
+            q.stride(2),
+            q.stride(3),
+            k.stride(0),
+            k.stride(1),
+            k.stride(2),
+            k.stride(3),
+            v.stride(0),
+            v.stride(1),
+            v.stride(2),
+            v.stride(3),
+            y.stride(0),
+            y.stride(1),
+            y.stride(2),
+            y.stride(3),
+            p.stride(0),
+            p.stride(1),
+            p.stride(2),
+            p.stride(3),
+            p.stride(4),
+            INDEX=launch.index_type(q, k, v, y, p),
+        )
 
 
 def linear_attention(

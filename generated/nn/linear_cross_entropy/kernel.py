@@ -9,7 +9,7 @@ import torch
 import triton
 import triton.language as tl
 
-from opspec.runtime import launch, library
+from opspec.runtime import copying, launch, library
 from opspec.runtime.device import grouped, maximum, reduce_max
 
 
@@ -62,6 +62,52 @@ def _linear_cross_entropy_fused_streamed0(
     tl.store(lse_ptr + m * lse_stride_M, lse, mask=m < M)
     mask_3 = (v[None, :] < V) & (label[:, None] <= v[None, :]) & (v[None, :] <= label[:, None])
     select = tl.sum(tl.where(mask_3, z, 0.0), axis=1)
+    # loss[m] = where(label[m] == ignore, 0, lse[m] - z[m, label[m]])
+    loss = tl.where(label == tl.cast(ignore, tl.int64), 0.0, lse - select)
+    tl.store(loss_ptr + m * loss_stride_M, loss, mask=m < M)
+
+
+@triton.jit
+def _linear_cross_entropy_fused_streamed0_described(
+    x_desc,
+    w_desc,
+    label_ptr,
+    loss_ptr,
+    lse_ptr,
+    ignore,
+    M,
+    V,
+    K,
+    label_stride_M,
+    loss_stride_M,
+    lse_stride_M,
+    BLOCK_M: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    BLOCK_V: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, v whole, k streamed; tiles move through descriptors.
+
+    loss: z[m, label[m]] is selected where z is computed.
+    """
+    pid = tl.program_id(0).to(INDEX)
+    m_first = pid * BLOCK_M
+    m = m_first + tl.arange(0, BLOCK_M)
+    v = tl.arange(0, BLOCK_V).to(INDEX)
+    label = tl.load(label_ptr + m * label_stride_M, mask=m < M, other=0)
+    z = tl.zeros((BLOCK_M, BLOCK_V), tl.float32)
+    for k_start in range(0, K, BLOCK_K):
+        x = x_desc.load([m_first, k_start])
+        w = w_desc.load([0, k_start]).T
+        # z: f32[m, v] = sum[k](x[m, k] * w[v, k])
+        z = tl.dot(x, w, z, input_precision="ieee")
+    lse_m = reduce_max(tl.where(v[None, :] < V, z, float("-inf")), axis=1)
+    lse_sum = tl.sum(tl.where(v[None, :] < V, tl.exp(z - lse_m[:, None]), 0.0), axis=1)
+    # lse[m] = logsumexp[v](z[m, v])
+    lse = lse_m + tl.log(lse_sum)
+    tl.store(lse_ptr + m * lse_stride_M, lse, mask=m < M)
+    mask = (v[None, :] < V) & (label[:, None] <= v[None, :]) & (v[None, :] <= label[:, None])
+    select = tl.sum(tl.where(mask, z, 0.0), axis=1)
     # loss[m] = where(label[m] == ignore, 0, lse[m] - z[m, label[m]])
     loss = tl.where(label == tl.cast(ignore, tl.int64), 0.0, lse - select)
     tl.store(loss_ptr + m * loss_stride_M, loss, mask=m < M)
@@ -136,12 +182,273 @@ def _linear_cross_entropy_fused_streamed1(
     tl.store(loss_ptr + m * loss_stride_M, loss, mask=m < M)
 
 
+@triton.jit
+def _linear_cross_entropy_fused_streamed1_described(
+    x_desc,
+    w_desc,
+    label_ptr,
+    loss_ptr,
+    lse_ptr,
+    ignore,
+    M,
+    V,
+    K,
+    label_stride_M,
+    loss_stride_M,
+    lse_stride_M,
+    BLOCK_M: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    BLOCK_V: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, v streamed, k streamed; tiles move through descriptors.
+
+    loss: z[m, label[m]] is selected where z is computed.
+    lse: online beside lse by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    m_first = pid * BLOCK_M
+    m = m_first + tl.arange(0, BLOCK_M)
+    label = tl.load(label_ptr + m * label_stride_M, mask=m < M, other=0)
+    lse_m = tl.full((BLOCK_M,), float("-inf"), tl.float32)
+    lse_sum = tl.zeros((BLOCK_M,), tl.float32)
+    select = tl.zeros((BLOCK_M,), tl.float32)
+    for v_start in range(0, V, BLOCK_V):
+        v = (v_start + tl.arange(0, BLOCK_V)).to(INDEX)
+        z = tl.zeros((BLOCK_M, BLOCK_V), tl.float32)
+        for k_start in range(0, K, BLOCK_K):
+            x = x_desc.load([m_first, k_start])
+            w = w_desc.load([v_start, k_start]).T
+            # z: f32[m, v] = sum[k](x[m, k] * w[v, k])
+            z = tl.dot(x, w, z, input_precision="ieee")
+        lse_m_chunk = reduce_max(tl.where(v[None, :] < V, z, float("-inf")), axis=1)
+        lse_m_new = maximum(lse_m, lse_m_chunk)
+        # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+        lse_m_safe = tl.where(lse_m_new == float("-inf"), 0.0, lse_m_new)
+        scale = tl.exp(lse_m - lse_m_safe)
+        lse_sum = lse_sum * scale
+        lse_sum_chunk = tl.sum(tl.where(v[None, :] < V, tl.exp(z - lse_m_safe[:, None]), 0.0), axis=1)
+        lse_sum = lse_sum + lse_sum_chunk
+        mask = (v[None, :] < V) & (label[:, None] <= v[None, :]) & (v[None, :] <= label[:, None])
+        select_chunk = tl.sum(tl.where(mask, z, 0.0), axis=1)
+        select = select + select_chunk
+        lse_m = lse_m_new
+    # a row without a finite value is what IEEE arithmetic makes of it
+    lse_sum = tl.where((lse_m == float("-inf")) & (V > 0), float("nan"), lse_sum)
+    # lse[m] = logsumexp[v](z[m, v])
+    lse = lse_m + tl.log(lse_sum)
+    tl.store(lse_ptr + m * lse_stride_M, lse, mask=m < M)
+    # loss[m] = where(label[m] == ignore, 0, lse[m] - z[m, label[m]])
+    loss = tl.where(label == tl.cast(ignore, tl.int64), 0.0, lse - select)
+    tl.store(loss_ptr + m * loss_stride_M, loss, mask=m < M)
+
+
+@triton.jit
+def _linear_cross_entropy_fused_streamed1_part(
+    x_ptr,
+    w_ptr,
+    label_ptr,
+    lse_m_part_ptr,
+    lse_sum_part_ptr,
+    select_part_ptr,
+    M,
+    V,
+    K,
+    span,
+    x_stride_M,
+    x_stride_K,
+    w_stride_V,
+    w_stride_K,
+    label_stride_M,
+    lse_m_part_stride_splits,
+    lse_m_part_stride_M,
+    lse_sum_part_stride_splits,
+    lse_sum_part_stride_M,
+    select_part_stride_splits,
+    select_part_stride_M,
+    BLOCK_M: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    BLOCK_V: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, v streamed, k streamed, v in splits parts.
+
+    loss: z[m, label[m]] is selected where z is computed.
+    lse: online beside lse by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    m = (pid % tl.cdiv(M, BLOCK_M)) * BLOCK_M + tl.arange(0, BLOCK_M)
+    part = pid // tl.cdiv(M, BLOCK_M)
+    label = tl.load(label_ptr + m * label_stride_M, mask=m < M, other=0)
+    lse_m = tl.full((BLOCK_M,), float("-inf"), tl.float32)
+    lse_sum = tl.zeros((BLOCK_M,), tl.float32)
+    select = tl.zeros((BLOCK_M,), tl.float32)
+    for v_start in range(part * span, tl.minimum(V, part * span + span), BLOCK_V):
+        v = (v_start + tl.arange(0, BLOCK_V)).to(INDEX)
+        z = tl.zeros((BLOCK_M, BLOCK_V), tl.float32)
+        for k_start in range(0, K, BLOCK_K):
+            k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
+            x_at = x_ptr + m[:, None] * x_stride_M + k[None, :] * x_stride_K
+            mask = (m[:, None] < M) & (k[None, :] < K)
+            x = tl.load(x_at, mask=mask, other=0.0)
+            w_at = w_ptr + v[None, :] * w_stride_V + k[:, None] * w_stride_K
+            mask_2 = (k[:, None] < K) & (v[None, :] < V)
+            w = tl.load(w_at, mask=mask_2, other=0.0)
+            # z: f32[m, v] = sum[k](x[m, k] * w[v, k])
+            z = tl.dot(x, w, z, input_precision="ieee")
+        lse_m_chunk = reduce_max(tl.where(v[None, :] < V, z, float("-inf")), axis=1)
+        lse_m_new = maximum(lse_m, lse_m_chunk)
+        # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+        lse_m_safe = tl.where(lse_m_new == float("-inf"), 0.0, lse_m_new)
+        scale = tl.exp(lse_m - lse_m_safe)
+        lse_sum = lse_sum * scale
+        lse_sum_chunk = tl.sum(tl.where(v[None, :] < V, tl.exp(z - lse_m_safe[:, None]), 0.0), axis=1)
+        lse_sum = lse_sum + lse_sum_chunk
+        mask_3 = (v[None, :] < V) & (label[:, None] <= v[None, :]) & (v[None, :] <= label[:, None])
+        select_chunk = tl.sum(tl.where(mask_3, z, 0.0), axis=1)
+        select = select + select_chunk
+        lse_m = lse_m_new
+    lse_m_part_at = lse_m_part_ptr + part * lse_m_part_stride_splits + m * lse_m_part_stride_M
+    tl.store(lse_m_part_at, lse_m, mask=m < M)
+    lse_sum_part_at = lse_sum_part_ptr + part * lse_sum_part_stride_splits + m * lse_sum_part_stride_M
+    tl.store(lse_sum_part_at, lse_sum, mask=m < M)
+    select_part_at = select_part_ptr + part * select_part_stride_splits + m * select_part_stride_M
+    tl.store(select_part_at, select, mask=m < M)
+
+
+@triton.jit
+def _linear_cross_entropy_fused_streamed1_part_described(
+    x_desc,
+    w_desc,
+    label_ptr,
+    lse_m_part_ptr,
+    lse_sum_part_ptr,
+    select_part_ptr,
+    M,
+    V,
+    K,
+    span,
+    label_stride_M,
+    lse_m_part_stride_splits,
+    lse_m_part_stride_M,
+    lse_sum_part_stride_splits,
+    lse_sum_part_stride_M,
+    select_part_stride_splits,
+    select_part_stride_M,
+    BLOCK_M: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    BLOCK_V: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, v streamed, k streamed, v in splits parts; tiles move through descriptors.
+
+    loss: z[m, label[m]] is selected where z is computed.
+    lse: online beside lse by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    m_first = (pid % tl.cdiv(M, BLOCK_M)) * BLOCK_M
+    m = m_first + tl.arange(0, BLOCK_M)
+    part = pid // tl.cdiv(M, BLOCK_M)
+    label = tl.load(label_ptr + m * label_stride_M, mask=m < M, other=0)
+    lse_m = tl.full((BLOCK_M,), float("-inf"), tl.float32)
+    lse_sum = tl.zeros((BLOCK_M,), tl.float32)
+    select = tl.zeros((BLOCK_M,), tl.float32)
+    for v_start in range(part * span, tl.minimum(V, part * span + span), BLOCK_V):
+        v = (v_start + tl.arange(0, BLOCK_V)).to(INDEX)
+        z = tl.zeros((BLOCK_M, BLOCK_V), tl.float32)
+        for k_start in range(0, K, BLOCK_K):
+            x = x_desc.load([m_first, k_start])
+            w = w_desc.load([v_start, k_start]).T
+            # z: f32[m, v] = sum[k](x[m, k] * w[v, k])
+            z = tl.dot(x, w, z, input_precision="ieee")
+        lse_m_chunk = reduce_max(tl.where(v[None, :] < V, z, float("-inf")), axis=1)
+        lse_m_new = maximum(lse_m, lse_m_chunk)
+        # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+        lse_m_safe = tl.where(lse_m_new == float("-inf"), 0.0, lse_m_new)
+        scale = tl.exp(lse_m - lse_m_safe)
+        lse_sum = lse_sum * scale
+        lse_sum_chunk = tl.sum(tl.where(v[None, :] < V, tl.exp(z - lse_m_safe[:, None]), 0.0), axis=1)
+        lse_sum = lse_sum + lse_sum_chunk
+        mask = (v[None, :] < V) & (label[:, None] <= v[None, :]) & (v[None, :] <= label[:, None])
+        select_chunk = tl.sum(tl.where(mask, z, 0.0), axis=1)
+        select = select + select_chunk
+        lse_m = lse_m_new
+    lse_m_part_at = lse_m_part_ptr + part * lse_m_part_stride_splits + m * lse_m_part_stride_M
+    tl.store(lse_m_part_at, lse_m, mask=m < M)
+    lse_sum_part_at = lse_sum_part_ptr + part * lse_sum_part_stride_splits + m * lse_sum_part_stride_M
+    tl.store(lse_sum_part_at, lse_sum, mask=m < M)
+    select_part_at = select_part_ptr + part * select_part_stride_splits + m * select_part_stride_M
+    tl.store(select_part_at, select, mask=m < M)
+
+
+@triton.jit(do_not_specialize=["splits"])
+def _linear_cross_entropy_fused_streamed1_merge(
+    label_ptr,
+    loss_ptr,
+    lse_ptr,
+    lse_m_part_ptr,
+    lse_sum_part_ptr,
+    select_part_ptr,
+    ignore,
+    M,
+    V,
+    splits,
+    label_stride_M,
+    loss_stride_M,
+    lse_stride_M,
+    lse_m_part_stride_splits,
+    lse_m_part_stride_M,
+    lse_sum_part_stride_splits,
+    lse_sum_part_stride_M,
+    select_part_stride_splits,
+    select_part_stride_M,
+    BLOCK_splits: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, k streamed, parts of v joined.
+
+    loss: z[m, label[m]] is selected where z is computed.
+    lse: online beside lse by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    m = pid * BLOCK_M + tl.arange(0, BLOCK_M)
+    part = tl.arange(0, BLOCK_splits).to(INDEX)
+    label = tl.load(label_ptr + m * label_stride_M, mask=m < M, other=0)
+    lse_m_parts_at = (
+        lse_m_part_ptr + part[:, None] * lse_m_part_stride_splits + m[None, :] * lse_m_part_stride_M
+    )
+    mask = (part[:, None] < splits) & (m[None, :] < M)
+    lse_m_parts = tl.load(lse_m_parts_at, mask=mask, other=float("-inf"))
+    lse_m = reduce_max(lse_m_parts, axis=0)
+    lse_m_safe_2 = tl.where(lse_m == float("-inf"), 0.0, lse_m)
+    lse_sum_parts_at = (
+        lse_sum_part_ptr + part[:, None] * lse_sum_part_stride_splits + m[None, :] * lse_sum_part_stride_M
+    )
+    lse_sum_parts = tl.load(lse_sum_parts_at, mask=mask, other=0.0)
+    scale_2 = tl.exp(lse_m_parts - lse_m_safe_2[None, :])
+    lse_sum = tl.sum(lse_sum_parts * scale_2, axis=0)
+    select_parts_at = (
+        select_part_ptr + part[:, None] * select_part_stride_splits + m[None, :] * select_part_stride_M
+    )
+    select_parts = tl.load(select_parts_at, mask=mask, other=0.0)
+    select = tl.sum(select_parts, axis=0)
+    # a row without a finite value is what IEEE arithmetic makes of it
+    lse_sum = tl.where((lse_m == float("-inf")) & (V > 0), float("nan"), lse_sum)
+    # lse[m] = logsumexp[v](z[m, v])
+    lse = lse_m + tl.log(lse_sum)
+    tl.store(lse_ptr + m * lse_stride_M, lse, mask=m < M)
+    # loss[m] = where(label[m] == ignore, 0, lse[m] - z[m, label[m]])
+    loss = tl.where(label == tl.cast(ignore, tl.int64), 0.0, lse - select)
+    tl.store(loss_ptr + m * loss_stride_M, loss, mask=m < M)
+
+
 def _configure_linear_cross_entropy_fused(
     M: int,
     V: int,
     K: int,
     width: int,
-    aligned: bool,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
@@ -161,41 +468,61 @@ def _configure_linear_cross_entropy_fused(
             "enable_fp_fusion": True,
         }
         options = launch.over(options, tuned, "_linear_cross_entropy_fused_streamed0")
-        return _linear_cross_entropy_fused_streamed0, triton.cdiv(M, options["BLOCK_M"]), options
-    # rows, columns, depth, warps, stages: the first that fills the device
-    tiles = (
-        (128, 256, 64, 8, 3),
-        (128, 128, 64, 8, 3),
-        (128, 64, 64, 4, 3),
-        (64, 128, 64, 4, 4),
-        (64, 64, 64, 4, 4),
-        (32, 64, 64, 4, 4),
-        (16, 128, 64, 4, 4),
-        (16, 64, 128, 4, 4),
-        (16, 32, 128, 2, 4),
-        (16, 16, 64, 2, 4),
-    )
-    if width == 4:
-        tiles = (
-            (64, 64, 16, 4, 2),
-            (64, 32, 16, 4, 2),
-            (32, 32, 32, 4, 2),
-            (16, 32, 32, 2, 2),
-            (16, 16, 32, 2, 2),
-        )
-    elif not aligned:
-        tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
-    BLOCK_M, BLOCK_V, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, M, V)
+        if described and options["BLOCK_V"] <= 256:
+            return (
+                _linear_cross_entropy_fused_streamed0_described,
+                triton.cdiv(M, options["BLOCK_M"]),
+                options,
+                (
+                    (options["BLOCK_M"], options["BLOCK_K"]),
+                    (options["BLOCK_V"], options["BLOCK_K"]),
+                    None,
+                    None,
+                    None,
+                ),
+            )
+        return _linear_cross_entropy_fused_streamed0, triton.cdiv(M, options["BLOCK_M"]), options, None
+    BLOCK_M = launch.power_of_2(M, 16, 128 if width < 4 else 32)
+    BLOCK_V = launch.power_of_2(V, 16, 64 if width < 4 else 32)
+    BLOCK_K = launch.power_of_2(K, 16, 64 if width < 4 else 32)
     options = {
         "BLOCK_M": BLOCK_M,
         "BLOCK_K": BLOCK_K,
         "BLOCK_V": BLOCK_V,
-        "num_warps": num_warps,
-        "num_stages": num_stages,
+        "num_warps": 8 if width < 4 else 4,
+        "num_stages": 2,
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_linear_cross_entropy_fused_streamed1")
-    return _linear_cross_entropy_fused_streamed1, triton.cdiv(M, options["BLOCK_M"]), options
+    if described and options["BLOCK_V"] <= 256:
+        return (
+            _linear_cross_entropy_fused_streamed1_described,
+            triton.cdiv(M, options["BLOCK_M"]),
+            options,
+            (
+                (options["BLOCK_M"], options["BLOCK_K"]),
+                (options["BLOCK_V"], options["BLOCK_K"]),
+                None,
+                None,
+                None,
+            ),
+        )
+    return _linear_cross_entropy_fused_streamed1, triton.cdiv(M, options["BLOCK_M"]), options, None
+
+
+def _configure_linear_cross_entropy_fused_merge(M: int, K: int, splits: int):
+    """Kernel, grid and launch options of `_linear_cross_entropy_fused_streamed1_merge` for one shape."""
+    BLOCK_splits = launch.power_of_2(splits)
+    BLOCK_M = launch.power_of_2(M, 1, 128)
+    BLOCK_K = launch.power_of_2(K, 1, 1)
+    options = {
+        "BLOCK_splits": BLOCK_splits,
+        "BLOCK_M": BLOCK_M,
+        "num_warps": launch.warps(BLOCK_splits * BLOCK_M * BLOCK_K, 32),
+        "num_stages": 1,
+        "enable_fp_fusion": True,
+    }
+    return _linear_cross_entropy_fused_streamed1_merge, triton.cdiv(M, BLOCK_M), options
 
 
 def _linear_cross_entropy__check(x, w, label, ignore):
@@ -217,33 +544,130 @@ def _linear_cross_entropy__check(x, w, label, ignore):
 def _linear_cross_entropy__launch(call, dims, x, w, label, ignore, loss, lse):
     """Start the kernels of `linear_cross_entropy` on checked arguments; `call` remembers them for calls of this kind."""
     M, V, K, _ = dims
-    aligned = launch.aligned(x, w)
     width = max(t.element_size() for t in (x, w))
-    kernel, grid, options = _configure_linear_cross_entropy_fused(
-        M, V, K, width, aligned, tuned=call.tuned("fused")
+    described = launch.describable(x, w)
+    kernel, grid, options, tiles = _configure_linear_cross_entropy_fused(
+        M, V, K, width, described, tuned=call.tuned("fused")
     )
-    call.start(
-        kernel,
-        grid,
-        options,
-        x,
-        w,
-        label,
-        loss,
-        lse,
-        ignore,
-        M,
-        V,
-        K,
-        x.stride(0),
-        x.stride(1),
-        w.stride(0),
-        w.stride(1),
-        label.stride(0),
-        loss.stride(0),
-        lse.stride(0),
-        INDEX=launch.index_type(x, w, label, loss, lse),
+    splits, span = launch.split(V, options["BLOCK_V"], grid) if kernel in (_linear_cross_entropy_fused_streamed1, _linear_cross_entropy_fused_streamed1_described) else (
+        1, 0
     )
+    if splits > 1:
+        lse_m_part = call.workspace((splits, M), launch.DTYPES["f32"])
+        lse_sum_part = call.workspace((splits, M), launch.DTYPES["f32"])
+        select_part = call.workspace((splits, M), launch.DTYPES["f32"])
+        if tiles is not None:
+            tiles = (tiles[0], tiles[1], tiles[2], None, None, None)
+            call.start(
+                _linear_cross_entropy_fused_streamed1_part_described,
+                grid * splits,
+                options,
+                *launch.describe((x, w, label, lse_m_part, lse_sum_part, select_part), tiles),
+                M,
+                V,
+                K,
+                span,
+                label.stride(0),
+                lse_m_part.stride(0),
+                lse_m_part.stride(1),
+                lse_sum_part.stride(0),
+                lse_sum_part.stride(1),
+                select_part.stride(0),
+                select_part.stride(1),
+                INDEX=launch.index_type(x, w, label, lse_m_part, lse_sum_part, select_part),
+            )
+        else:
+            call.start(
+                _linear_cross_entropy_fused_streamed1_part,
+                grid * splits,
+                options,
+                x,
+                w,
+                label,
+                lse_m_part,
+                lse_sum_part,
+                select_part,
+                M,
+                V,
+                K,
+                span,
+                x.stride(0),
+                x.stride(1),
+                w.stride(0),
+                w.stride(1),
+                label.stride(0),
+                lse_m_part.stride(0),
+                lse_m_part.stride(1),
+                lse_sum_part.stride(0),
+                lse_sum_part.stride(1),
+                select_part.stride(0),
+                select_part.stride(1),
+                INDEX=launch.index_type(x, w, label, lse_m_part, lse_sum_part, select_part),
+            )
+        kernel, grid, options = _configure_linear_cross_entropy_fused_merge(M, K, splits)
+        call.start(
+            kernel,
+            grid,
+            options,
+            label,
+            loss,
+            lse,
+            lse_m_part,
+            lse_sum_part,
+            select_part,
+            ignore,
+            M,
+            V,
+            splits,
+            label.stride(0),
+            loss.stride(0),
+            lse.stride(0),
+            lse_m_part.stride(0),
+            lse_m_part.stride(1),
+            lse_sum_part.stride(0),
+            lse_sum_part.stride(1),
+            select_part.stride(0),
+            select_part.stride(1),
+            INDEX=launch.index_type(label, loss, lse, lse_m_part, lse_sum_part, select_part),
+        )
+    elif tiles is not None:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *launch.describe((x, w, label, loss, lse), tiles),
+            ignore,
+            M,
+            V,
+            K,
+            label.stride(0),
+            loss.stride(0),
+            lse.stride(0),
+            INDEX=launch.index_type(x, w, label, loss, lse),
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            x,
+            w,
+            label,
+            loss,
+            lse,
+            ignore,
+            M,
+            V,
+            K,
+            x.stride(0),
+            x.stride(1),
+            w.stride(0),
+            w.stride(1),
+            label.stride(0),
+            loss.stride(0),
+            lse.stride(0),
+            INDEX=launch.index_type(x, w, label, loss, lse),
+        )
 
 
 def linear_cross_entropy(
@@ -323,6 +747,166 @@ def _linear_cross_entropy__unfused_logits(
     z_at = z_ptr + m[:, None] * z_stride_M + v[None, :] * z_stride_V
     mask_3 = (m[:, None] < M) & (v[None, :] < V)
     tl.store(z_at, z, mask=mask_3)
+
+
+@triton.jit
+def _linear_cross_entropy__unfused_logits_described(
+    x_desc,
+    w_desc,
+    z_ptr,
+    M,
+    V,
+    K,
+    z_stride_M,
+    z_stride_V,
+    BLOCK_M: tl.constexpr,
+    BLOCK_V: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, v in parallel by blocks, k streamed; tiles move through descriptors."""
+    for pid in tl.range(
+        tl.program_id(0), tl.cdiv(M, BLOCK_M) * tl.cdiv(V, BLOCK_V), tl.num_programs(0), flatten=True
+    ):
+        pid_m, pid_v = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(V, BLOCK_V), GROUP)
+        m_first = pid_m * BLOCK_M
+        m = m_first + tl.arange(0, BLOCK_M)
+        v_first = pid_v * BLOCK_V
+        v = v_first + tl.arange(0, BLOCK_V)
+        z = tl.zeros((BLOCK_M, BLOCK_V), tl.float32)
+        for k_start in range(0, K, BLOCK_K):
+            x = x_desc.load([m_first, k_start])
+            w = w_desc.load([v_first, k_start]).T
+            # z: f32[m, v] = sum[k](x[m, k] * w[v, k])
+            z = tl.dot(x, w, z, input_precision="ieee")
+        z_at = z_ptr + m[:, None] * z_stride_M + v[None, :] * z_stride_V
+        mask = (m[:, None] < M) & (v[None, :] < V)
+        tl.store(z_at, z, mask=mask)
+
+
+@triton.jit
+def _linear_cross_entropy__unfused_logits_part(
+    x_ptr,
+    w_ptr,
+    z_part_ptr,
+    M,
+    V,
+    K,
+    span,
+    x_stride_M,
+    x_stride_K,
+    w_stride_V,
+    w_stride_K,
+    z_part_stride_splits,
+    z_part_stride_M,
+    z_part_stride_V,
+    BLOCK_M: tl.constexpr,
+    BLOCK_V: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, v in parallel by blocks, k streamed, k in splits parts."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(V, BLOCK_V)
+    part = pid // tiles
+    pid = pid % tiles
+    pid_m, pid_v = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(V, BLOCK_V), GROUP)
+    m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    v = pid_v * BLOCK_V + tl.arange(0, BLOCK_V)
+    z = tl.zeros((BLOCK_M, BLOCK_V), tl.float32)
+    for k_start in range(part * span, tl.minimum(K, part * span + span), BLOCK_K):
+        k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
+        x_at = x_ptr + m[:, None] * x_stride_M + k[None, :] * x_stride_K
+        mask = (m[:, None] < M) & (k[None, :] < K)
+        x = tl.load(x_at, mask=mask, other=0.0)
+        w_at = w_ptr + v[None, :] * w_stride_V + k[:, None] * w_stride_K
+        mask_2 = (k[:, None] < K) & (v[None, :] < V)
+        w = tl.load(w_at, mask=mask_2, other=0.0)
+        # z: f32[m, v] = sum[k](x[m, k] * w[v, k])
+        z = tl.dot(x, w, z, input_precision="ieee")
+    z_part_at = (
+        z_part_ptr + part * z_part_stride_splits + m[:, None] * z_part_stride_M + v[None, :] * z_part_stride_V
+    )
+    mask_3 = (m[:, None] < M) & (v[None, :] < V)
+    tl.store(z_part_at, z, mask=mask_3)
+
+
+@triton.jit
+def _linear_cross_entropy__unfused_logits_part_described(
+    x_desc,
+    w_desc,
+    z_part_ptr,
+    M,
+    V,
+    K,
+    span,
+    z_part_stride_splits,
+    z_part_stride_M,
+    z_part_stride_V,
+    BLOCK_M: tl.constexpr,
+    BLOCK_V: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, v in parallel by blocks, k streamed, k in splits parts; tiles move through descriptors."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(V, BLOCK_V)
+    part = pid // tiles
+    pid = pid % tiles
+    pid_m, pid_v = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(V, BLOCK_V), GROUP)
+    m_first = pid_m * BLOCK_M
+    m = m_first + tl.arange(0, BLOCK_M)
+    v_first = pid_v * BLOCK_V
+    v = v_first + tl.arange(0, BLOCK_V)
+    z = tl.zeros((BLOCK_M, BLOCK_V), tl.float32)
+    for k_start in range(part * span, tl.minimum(K, part * span + span), BLOCK_K):
+        x = x_desc.load([m_first, k_start])
+        w = w_desc.load([v_first, k_start]).T
+        # z: f32[m, v] = sum[k](x[m, k] * w[v, k])
+        z = tl.dot(x, w, z, input_precision="ieee")
+    z_part_at = (
+        z_part_ptr + part * z_part_stride_splits + m[:, None] * z_part_stride_M + v[None, :] * z_part_stride_V
+    )
+    mask = (m[:, None] < M) & (v[None, :] < V)
+    tl.store(z_part_at, z, mask=mask)
+
+
+@triton.jit(do_not_specialize=["splits"])
+def _linear_cross_entropy__unfused_logits_merge(
+    z_ptr,
+    z_part_ptr,
+    M,
+    V,
+    splits,
+    z_stride_M,
+    z_stride_V,
+    z_part_stride_splits,
+    z_part_stride_M,
+    z_part_stride_V,
+    BLOCK_splits: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_V: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, v in parallel by blocks, parts of k joined."""
+    pid = tl.program_id(0).to(INDEX)
+    v = (pid % tl.cdiv(V, BLOCK_V)) * BLOCK_V + tl.arange(0, BLOCK_V)
+    m = (pid // tl.cdiv(V, BLOCK_V)) * BLOCK_M + tl.arange(0, BLOCK_M)
+    part = tl.arange(0, BLOCK_splits).to(INDEX)
+    z_parts_at = (
+        z_part_ptr
+        + part[:, None, None] * z_part_stride_splits
+        + m[None, :, None] * z_part_stride_M
+        + v[None, None, :] * z_part_stride_V
+    )
+    mask = (part[:, None, None] < splits) & (m[None, :, None] < M) & (v[None, None, :] < V)
+    z_parts = tl.load(z_parts_at, mask=mask, other=0.0)
+    z = tl.sum(z_parts, axis=0)
+    z_at = z_ptr + m[:, None] * z_stride_M + v[None, :] * z_stride_V
+    mask_2 = (m[:, None] < M) & (v[None, :] < V)
+    tl.store(z_at, z, mask=mask_2)
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -429,6 +1013,7 @@ def _configure_linear_cross_entropy__unfused_logits(
     K: int,
     width: int,
     aligned: bool,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
@@ -436,10 +1021,12 @@ def _configure_linear_cross_entropy__unfused_logits(
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
         (128, 256, 64, 8, 3),
-        (128, 128, 64, 8, 3),
+        (128, 128, 64, 8, 4),
         (128, 64, 64, 4, 3),
         (64, 128, 64, 4, 4),
+        (64, 64, 128, 4, 3),
         (64, 64, 64, 4, 4),
+        (32, 64, 128, 4, 4),
         (32, 64, 64, 4, 4),
         (16, 128, 64, 4, 4),
         (16, 64, 128, 4, 4),
@@ -454,6 +1041,21 @@ def _configure_linear_cross_entropy__unfused_logits(
             (16, 32, 32, 2, 2),
             (16, 16, 32, 2, 2),
         )
+    elif described:
+        tiles = (
+            (128, 256, 64, 8, 2),
+            (128, 128, 64, 8, 4),
+            (128, 64, 64, 4, 3),
+            (64, 128, 64, 4, 4),
+            (64, 64, 128, 4, 3),
+            (64, 64, 64, 4, 4),
+            (32, 64, 128, 4, 4),
+            (32, 64, 64, 4, 4),
+            (16, 128, 64, 4, 4),
+            (16, 64, 128, 4, 4),
+            (16, 32, 128, 2, 4),
+            (16, 16, 64, 2, 4),
+        )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
     BLOCK_M, BLOCK_V, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, M, V)
@@ -467,9 +1069,39 @@ def _configure_linear_cross_entropy__unfused_logits(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_linear_cross_entropy__unfused_logits")
+    if described:
+        return (
+            _linear_cross_entropy__unfused_logits_described,
+            launch.resident(
+                triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(V, options["BLOCK_V"]), options["num_warps"]
+            ),
+            options,
+            ((options["BLOCK_M"], options["BLOCK_K"]), (options["BLOCK_V"], options["BLOCK_K"]), None),
+        )
     return (
         _linear_cross_entropy__unfused_logits,
         triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(V, options["BLOCK_V"]),
+        options,
+        None,
+    )
+
+
+def _configure_linear_cross_entropy__unfused_logits_merge(M: int, V: int, splits: int):
+    """Kernel, grid and launch options of `_linear_cross_entropy__unfused_logits_merge` for one shape."""
+    BLOCK_splits = launch.power_of_2(splits)
+    BLOCK_M = launch.power_of_2(M, 1, 1)
+    BLOCK_V = launch.power_of_2(V, 1, 128)
+    options = {
+        "BLOCK_splits": BLOCK_splits,
+        "BLOCK_M": BLOCK_M,
+        "BLOCK_V": BLOCK_V,
+        "num_warps": launch.warps(BLOCK_splits * BLOCK_M * BLOCK_V, 32),
+        "num_stages": 1,
+        "enable_fp_fusion": True,
+    }
+    return (
+        _linear_cross_entropy__unfused_logits_merge,
+        triton.cdiv(M, BLOCK_M) * triton.cdiv(V, BLOCK_V),
         options,
     )
 
@@ -529,27 +1161,94 @@ def _linear_cross_entropy__unfused__launch(call, dims, x, w, label, ignore, loss
     z = call.workspace((M, V), launch.DTYPES["f32"])
     aligned = launch.aligned(x, w)
     width = max(t.element_size() for t in (x, w))
-    kernel, grid, options = _configure_linear_cross_entropy__unfused_logits(
-        M, V, K, width, aligned, tuned=call.tuned("logits")
+    described = launch.describable(x, w)
+    if not described and copying.copies_pay(M, V, x, w):
+        x = copying.aligned_rows(call, x)
+        w = copying.aligned_rows(call, w)
+        described = launch.describable(x, w)
+    kernel, grid, options, tiles = _configure_linear_cross_entropy__unfused_logits(
+        M, V, K, width, aligned, described, tuned=call.tuned("logits")
     )
-    call.start(
-        kernel,
-        grid,
-        options,
-        x,
-        w,
-        z,
-        M,
-        V,
-        K,
-        x.stride(0),
-        x.stride(1),
-        w.stride(0),
-        w.stride(1),
-        z.stride(0),
-        z.stride(1),
-        INDEX=launch.index_type(x, w, z),
-    )
+    splits, span = launch.split(K, options["BLOCK_K"], grid)
+    if splits > 1:
+        z_part = call.workspace((splits, M, V), launch.DTYPES["f32"])
+        if tiles is not None:
+            tiles = (tiles[0], tiles[1], None)
+            call.start(
+                _linear_cross_entropy__unfused_logits_part_described,
+                grid * splits,
+                options,
+                *launch.describe((x, w, z_part), tiles),
+                M,
+                V,
+                K,
+                span,
+                z_part.stride(0),
+                z_part.stride(1),
+                z_part.stride(2),
+                INDEX=launch.index_type(x, w, z_part),
+            )
+        else:
+            call.start(
+                _linear_cross_entropy__unfused_logits_part,
+                grid * splits,
+                options,
+                x,
+                w,
+                z_part,
+                M,
+                V,
+                K,
+                span,
+                x.stride(0),
+                x.stride(1),
+                w.stride(0),
+                w.stride(1),
+                z_part.stride(0),
+                z_part.stride(1),
+                z_part.stride(2),
+                INDEX=launch.index_type(x, w, z_part),
+            )
+        kernel, grid, options = _configure_linear_cross_entropy__unfused_logits_merge(M, V, splits)
+        call.start(
+            kernel,
+            grid,
+            options,
+            z,
+            z_part,
+            M,
+            V,
+            splits,
+            z.stride(0),
+            z.stride(1),
+            z_part.stride(0),
+            z_part.stride(1),
+            z_part.stride(2),
+            INDEX=launch.index_type(z, z_part),
+        )
+    elif tiles is not None:
+        call.start(
+            kernel, grid, options, *launch.describe((x, w, z), tiles), M, V, K, z.stride(0), z.stride(1)
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            x,
+            w,
+            z,
+            M,
+            V,
+            K,
+            x.stride(0),
+            x.stride(1),
+            w.stride(0),
+            w.stride(1),
+            z.stride(0),
+            z.stride(1),
+            INDEX=launch.index_type(x, w, z),
+        )
     width = max(t.element_size() for t in (z,))
     kernel, grid, options = _configure_linear_cross_entropy__unfused_rows(
         M, V, width, tuned=call.tuned("rows")

@@ -34,7 +34,11 @@ def _group_norm_silu_nchw_groups_resident(
     BLOCK_S: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Resident: n in parallel, g in parallel, k whole, s whole."""
+    """Resident: n in parallel, g in parallel, k whole, s whole.
+
+    z: multiplies by the reciprocal of what a launch has once.
+    z: multiplies by the reciprocal of what a launch has once.
+    """
     pid = tl.program_id(0).to(INDEX)
     g = pid % G
     n = pid // G
@@ -46,10 +50,10 @@ def _group_norm_silu_nchw_groups_resident(
     # v[n, g, k, s] = x[n, g * K + k, s] for g < G, k < K
     v = x
     z_sum = tl.sum(tl.where(mask, v, 0.0))
-    c = v - z_sum / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)
+    c = v - z_sum * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32))
     z_sum_2 = tl.sum(tl.where(mask, c * c, 0.0))
     # z[n, g, k, s] = layernorm[k, s](v[n, g, k, s], eps)
-    z = c * tl.rsqrt(z_sum_2 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32) + eps)
+    z = c * tl.rsqrt(z_sum_2 * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)) + eps)
     weight_at = weight_ptr + (g * (C // G) + k) * weight_stride_C
     weight = tl.load(weight_at, mask=k < C // G, other=0.0).to(tl.float32)
     bias = tl.load(bias_ptr + (g * (C // G) + k) * bias_stride_C, mask=k < C // G, other=0.0).to(tl.float32)
@@ -85,6 +89,8 @@ def _group_norm_silu_nchw_groups_streamed1(
 ):
     """Streamed: n in parallel, g in parallel, k whole, s streamed in steps and lanes.
 
+    z: multiplies by the reciprocal of what a launch has once.
+    z: multiplies by the reciprocal of what a launch has once.
     z: no online law beside z: `z` is a sum, not a running extreme.
     """
     pid = tl.program_id(0).to(INDEX)
@@ -126,7 +132,7 @@ def _group_norm_silu_nchw_groups_streamed1(
         mask_2 = (k[:, None, None] < C // G) & (s[None, :, :] < S)
         x = tl.load(x_at, mask=mask_2, other=0.0, eviction_policy="evict_last").to(tl.float32)
         v = x
-        c = v - z_sum / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)
+        c = v - z_sum * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32))
         z_sum_2_lanes_chunk = tl.sum(tl.where(mask_2, c * c, 0.0), axis=1)
         z_sum_2_lanes = z_sum_2_lanes + z_sum_2_lanes_chunk
     z_sum_2 = tl.sum(z_sum_2_lanes)
@@ -143,9 +149,9 @@ def _group_norm_silu_nchw_groups_streamed1(
         mask_3 = (k[:, None, None] < C // G) & (s[None, :, :] < S)
         x = tl.load(x_at, mask=mask_3, other=0.0, eviction_policy="evict_first").to(tl.float32)
         v = x
-        c = v - z_sum / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)
+        c = v - z_sum * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32))
         # z[n, g, k, s] = layernorm[k, s](v[n, g, k, s], eps)
-        z = c * tl.rsqrt(z_sum_2 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32) + eps)
+        z = c * tl.rsqrt(z_sum_2 * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)) + eps)
         y_x = z * weight[:, None, None] + bias[:, None, None]
         # y[n, g * K + k, s] = silu(z[n, g, k, s] * weight[g * K + k] + bias[g * K + k]) for g < G, k < K
         y = y_x * (1.0 / (1.0 + tl.exp(-y_x)))
@@ -182,6 +188,8 @@ def _group_norm_silu_nchw_groups_streamed2(
 ):
     """Streamed: n in parallel, g in parallel, k streamed, s streamed in steps and lanes.
 
+    z: multiplies by the reciprocal of what a launch has once.
+    z: multiplies by the reciprocal of what a launch has once.
     z: no online law beside z: `z` is a sum, not a running extreme.
     """
     pid = tl.program_id(0).to(INDEX)
@@ -209,7 +217,7 @@ def _group_norm_silu_nchw_groups_streamed2(
             x_at = x_ptr + n * x_stride_N + (g * (C // G) + k) * x_stride_C + s * x_stride_S
             x = tl.load(x_at, mask=s < S, other=0.0, eviction_policy="evict_first").to(tl.float32)
             v = x
-            c = v - z_sum / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)
+            c = v - z_sum * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32))
             z_sum_2_lanes_chunk = tl.sum(tl.where(s < S, c * c, 0.0), axis=0)
             z_sum_2_lanes = z_sum_2_lanes + z_sum_2_lanes_chunk
     z_sum_2 = tl.sum(z_sum_2_lanes)
@@ -224,9 +232,9 @@ def _group_norm_silu_nchw_groups_streamed2(
             x_at = x_ptr + n * x_stride_N + (g * (C // G) + k) * x_stride_C + s * x_stride_S
             x = tl.load(x_at, mask=s < S, other=0.0, eviction_policy="evict_first").to(tl.float32)
             v = x
-            c = v - z_sum / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)
+            c = v - z_sum * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32))
             # z[n, g, k, s] = layernorm[k, s](v[n, g, k, s], eps)
-            z = c * tl.rsqrt(z_sum_2 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32) + eps)
+            z = c * tl.rsqrt(z_sum_2 * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)) + eps)
             y_x = z * weight + bias
             # y[n, g * K + k, s] = silu(z[n, g, k, s] * weight[g * K + k] + bias[g * K + k]) for g < G, k < K
             y = y_x * (1.0 / (1.0 + tl.exp(-y_x)))
@@ -412,7 +420,11 @@ def _group_norm_silu_nhwc_groups_resident(
     BLOCK_K: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Resident: n in parallel, g in parallel, s whole, k whole."""
+    """Resident: n in parallel, g in parallel, s whole, k whole.
+
+    z: multiplies by the reciprocal of what a launch has once.
+    z: multiplies by the reciprocal of what a launch has once.
+    """
     pid = tl.program_id(0).to(INDEX)
     g = pid % G
     n = pid // G
@@ -425,10 +437,10 @@ def _group_norm_silu_nhwc_groups_resident(
     v = x
     mask_2 = (k[None, :] < C // G) & (s[:, None] < S)
     z_sum = tl.sum(tl.where(mask_2, v, 0.0))
-    c = v - z_sum / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)
+    c = v - z_sum * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32))
     z_sum_2 = tl.sum(tl.where(mask_2, c * c, 0.0))
     # z[n, g, k, s] = layernorm[k, s](v[n, g, k, s], eps)
-    z = c * tl.rsqrt(z_sum_2 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32) + eps)
+    z = c * tl.rsqrt(z_sum_2 * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)) + eps)
     weight_at = weight_ptr + (g * (C // G) + k) * weight_stride_C
     weight = tl.load(weight_at, mask=k < C // G, other=0.0).to(tl.float32)
     bias = tl.load(bias_ptr + (g * (C // G) + k) * bias_stride_C, mask=k < C // G, other=0.0).to(tl.float32)
@@ -463,6 +475,8 @@ def _group_norm_silu_nhwc_groups_streamed1(
 ):
     """Streamed: n in parallel, g in parallel, k whole, s streamed.
 
+    z: multiplies by the reciprocal of what a launch has once.
+    z: multiplies by the reciprocal of what a launch has once.
     z: no online law beside z: `z` is a sum, not a running extreme.
     """
     pid = tl.program_id(0).to(INDEX)
@@ -492,7 +506,7 @@ def _group_norm_silu_nhwc_groups_streamed1(
         mask_3 = (s[:, None] < S) & (k[None, :] < C // G)
         x = tl.load(x_at, mask=mask_3, other=0.0, eviction_policy="evict_last").to(tl.float32)
         v = x
-        c = v - z_sum / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)
+        c = v - z_sum * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32))
         mask_4 = (k[None, :] < C // G) & (s[:, None] < S)
         z_sum_2_lanes = z_sum_2_lanes + tl.where(mask_4, c * c, 0.0)
     z_sum_2 = tl.sum(z_sum_2_lanes)
@@ -503,9 +517,9 @@ def _group_norm_silu_nhwc_groups_streamed1(
         mask_5 = (s[:, None] < S) & (k[None, :] < C // G)
         x = tl.load(x_at, mask=mask_5, other=0.0, eviction_policy="evict_first").to(tl.float32)
         v = x
-        c = v - z_sum / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)
+        c = v - z_sum * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32))
         # z[n, g, k, s] = layernorm[k, s](v[n, g, k, s], eps)
-        z = c * tl.rsqrt(z_sum_2 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32) + eps)
+        z = c * tl.rsqrt(z_sum_2 * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)) + eps)
         y_x = z * weight[None, :] + bias[None, :]
         # y[n, s, g * K + k] = silu(z[n, g, k, s] * weight[g * K + k] + bias[g * K + k]) for g < G, k < K
         y = y_x * (1.0 / (1.0 + tl.exp(-y_x)))
@@ -537,6 +551,8 @@ def _group_norm_silu_nhwc_groups_streamed2(
 ):
     """Streamed: n in parallel, g in parallel, s streamed, k streamed in steps and lanes.
 
+    z: multiplies by the reciprocal of what a launch has once.
+    z: multiplies by the reciprocal of what a launch has once.
     z: no online law beside z: `z` is a sum, not a running extreme.
     """
     pid = tl.program_id(0).to(INDEX)
@@ -564,7 +580,7 @@ def _group_norm_silu_nhwc_groups_streamed2(
             x_at = x_ptr + n * x_stride_N + s * x_stride_S + (g * (C // G) + k) * x_stride_C
             x = tl.load(x_at, mask=k < C // G, other=0.0, eviction_policy="evict_first").to(tl.float32)
             v = x
-            c = v - z_sum / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)
+            c = v - z_sum * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32))
             z_sum_2_lanes_chunk = tl.sum(tl.where(k < C // G, c * c, 0.0), axis=0)
             z_sum_2_lanes = z_sum_2_lanes + z_sum_2_lanes_chunk
     z_sum_2 = tl.sum(z_sum_2_lanes)
@@ -576,9 +592,9 @@ def _group_norm_silu_nhwc_groups_streamed2(
             x_at = x_ptr + n * x_stride_N + s * x_stride_S + (g * (C // G) + k) * x_stride_C
             x = tl.load(x_at, mask=k < C // G, other=0.0, eviction_policy="evict_first").to(tl.float32)
             v = x
-            c = v - z_sum / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)
+            c = v - z_sum * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32))
             # z[n, g, k, s] = layernorm[k, s](v[n, g, k, s], eps)
-            z = c * tl.rsqrt(z_sum_2 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32) + eps)
+            z = c * tl.rsqrt(z_sum_2 * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)) + eps)
             weight_at = weight_ptr + (g * (C // G) + k) * weight_stride_C
             weight = tl.load(weight_at, mask=k < C // G, other=0.0).to(tl.float32)
             bias = tl.load(bias_ptr + (g * (C // G) + k) * bias_stride_C, mask=k < C // G, other=0.0).to(

@@ -31,7 +31,11 @@ def _layernorm_rows_resident(
     BLOCK_N: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Resident: m in parallel by blocks, n whole."""
+    """Resident: m in parallel by blocks, n whole.
+
+    y: multiplies by the reciprocal of what a launch has once.
+    y: multiplies by the reciprocal of what a launch has once.
+    """
     pid = tl.program_id(0).to(INDEX)
     m = pid * BLOCK_M + tl.arange(0, BLOCK_M)
     n = tl.arange(0, BLOCK_N).to(INDEX)
@@ -39,12 +43,15 @@ def _layernorm_rows_resident(
     mask = (m[:, None] < M) & (n[None, :] < N)
     x = tl.load(x_at, mask=mask, other=0.0).to(tl.float32)
     y_sum = tl.sum(x, axis=1)
-    c = x - y_sum[:, None] / tl.cast(N, tl.float32)
+    c = x - y_sum[:, None] * (1.0 / tl.cast(N, tl.float32))
     y_sum_2 = tl.sum(tl.where(n[None, :] < N, c * c, 0.0), axis=1)
     weight = tl.load(weight_ptr + n * weight_stride_N, mask=n < N, other=0.0).to(tl.float32)
     bias = tl.load(bias_ptr + n * bias_stride_N, mask=n < N, other=0.0).to(tl.float32)
     # y[m, n] = layernorm[n](x[m, n], eps) * weight[n] + bias[n]
-    y = c * tl.rsqrt(y_sum_2[:, None] / tl.cast(N, tl.float32) + eps) * weight[None, :] + bias[None, :]
+    y = (
+        c * tl.rsqrt(y_sum_2[:, None] * (1.0 / tl.cast(N, tl.float32)) + eps) * weight[None, :]
+        + bias[None, :]
+    )
     y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
     tl.store(y_at, y, mask=mask)
 
@@ -70,6 +77,8 @@ def _layernorm_rows_streamed(
 ):
     """Streamed: m in parallel, n streamed in steps and lanes.
 
+    y: multiplies by the reciprocal of what a launch has once.
+    y: multiplies by the reciprocal of what a launch has once.
     y: no online law beside y: `y` is a sum, not a running extreme.
     """
     pid = tl.program_id(0).to(INDEX)
@@ -91,7 +100,7 @@ def _layernorm_rows_streamed(
         n = (n + tl.arange(0, BLOCK_N)[None, :]).to(INDEX)
         x_at = x_ptr + m * x_stride_M + n * x_stride_N
         x = tl.load(x_at, mask=n < N, other=0.0, eviction_policy="evict_last").to(tl.float32)
-        c = x - y_sum / tl.cast(N, tl.float32)
+        c = x - y_sum * (1.0 / tl.cast(N, tl.float32))
         y_sum_2_lanes_chunk = tl.sum(tl.where(n < N, c * c, 0.0), axis=0)
         y_sum_2_lanes = y_sum_2_lanes + y_sum_2_lanes_chunk
     y_sum_2 = tl.sum(y_sum_2_lanes)
@@ -101,11 +110,11 @@ def _layernorm_rows_streamed(
         n = (n + tl.arange(0, BLOCK_N)[None, :]).to(INDEX)
         x_at = x_ptr + m * x_stride_M + n * x_stride_N
         x = tl.load(x_at, mask=n < N, other=0.0, eviction_policy="evict_first").to(tl.float32)
-        c = x - y_sum / tl.cast(N, tl.float32)
+        c = x - y_sum * (1.0 / tl.cast(N, tl.float32))
         weight = tl.load(weight_ptr + n * weight_stride_N, mask=n < N, other=0.0).to(tl.float32)
         bias = tl.load(bias_ptr + n * bias_stride_N, mask=n < N, other=0.0).to(tl.float32)
         # y[m, n] = layernorm[n](x[m, n], eps) * weight[n] + bias[n]
-        y = c * tl.rsqrt(y_sum_2 / tl.cast(N, tl.float32) + eps) * weight + bias
+        y = c * tl.rsqrt(y_sum_2 * (1.0 / tl.cast(N, tl.float32)) + eps) * weight + bias
         tl.store(y_ptr + m * y_stride_M + n * y_stride_N, y, mask=n < N, eviction_policy="evict_first")
 
 
@@ -252,7 +261,11 @@ def _layernorm_stats_rows_resident(
     BLOCK_N: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Resident: m in parallel by blocks, n whole."""
+    """Resident: m in parallel by blocks, n whole.
+
+    mu: multiplies by the reciprocal of what a launch has once.
+    rstd: multiplies by the reciprocal of what a launch has once.
+    """
     pid = tl.program_id(0).to(INDEX)
     m = pid * BLOCK_M + tl.arange(0, BLOCK_M)
     n = tl.arange(0, BLOCK_N).to(INDEX)
@@ -261,12 +274,12 @@ def _layernorm_stats_rows_resident(
     x = tl.load(x_at, mask=mask, other=0.0).to(tl.float32)
     mu_sum = tl.sum(x, axis=1)
     # mu[m] = mean[n](x[m, n])
-    mu = mu_sum / tl.cast(N, tl.float32)
+    mu = mu_sum * (1.0 / tl.cast(N, tl.float32))
     tl.store(mu_ptr + m * mu_stride_M, mu, mask=m < M)
     base = x - mu[:, None]
     rstd_sum = tl.sum(tl.where(n[None, :] < N, base * base, 0.0), axis=1)
     # rstd[m] = rsqrt(mean[n]((x[m, n] - mu[m]) ** 2) + eps)
-    rstd = tl.rsqrt(rstd_sum / tl.cast(N, tl.float32) + eps)
+    rstd = tl.rsqrt(rstd_sum * (1.0 / tl.cast(N, tl.float32)) + eps)
     tl.store(rstd_ptr + m * rstd_stride_M, rstd, mask=m < M)
     weight = tl.load(weight_ptr + n * weight_stride_N, mask=n < N, other=0.0).to(tl.float32)
     bias = tl.load(bias_ptr + n * bias_stride_N, mask=n < N, other=0.0).to(tl.float32)
@@ -299,7 +312,11 @@ def _layernorm_stats_rows_streamed(
     STEPS: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Streamed: m in parallel, n streamed in steps and lanes."""
+    """Streamed: m in parallel, n streamed in steps and lanes.
+
+    mu: multiplies by the reciprocal of what a launch has once.
+    rstd: multiplies by the reciprocal of what a launch has once.
+    """
     pid = tl.program_id(0).to(INDEX)
     m = pid
     mu_sum_lanes = tl.zeros((BLOCK_N,), tl.float32)
@@ -313,7 +330,7 @@ def _layernorm_stats_rows_streamed(
         mu_sum_lanes = mu_sum_lanes + mu_sum_lanes_chunk
     mu_sum = tl.sum(mu_sum_lanes)
     # mu[m] = mean[n](x[m, n])
-    mu = mu_sum / tl.cast(N, tl.float32)
+    mu = mu_sum * (1.0 / tl.cast(N, tl.float32))
     tl.store(mu_ptr + m * mu_stride_M, mu)
     rstd_sum_lanes = tl.zeros((BLOCK_N,), tl.float32)
     # sweep 2 of 3 over n
@@ -327,7 +344,7 @@ def _layernorm_stats_rows_streamed(
         rstd_sum_lanes = rstd_sum_lanes + rstd_sum_lanes_chunk
     rstd_sum = tl.sum(rstd_sum_lanes)
     # rstd[m] = rsqrt(mean[n]((x[m, n] - mu[m]) ** 2) + eps)
-    rstd = tl.rsqrt(rstd_sum / tl.cast(N, tl.float32) + eps)
+    rstd = tl.rsqrt(rstd_sum * (1.0 / tl.cast(N, tl.float32)) + eps)
     tl.store(rstd_ptr + m * rstd_stride_M, rstd)
     # sweep 3 of 3 over n
     for n_start in range(0, N, STEPS * BLOCK_N):

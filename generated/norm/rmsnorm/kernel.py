@@ -29,7 +29,10 @@ def _rmsnorm_rows_resident(
     BLOCK_N: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Resident: m in parallel by blocks, n whole."""
+    """Resident: m in parallel by blocks, n whole.
+
+    y: multiplies by the reciprocal of what a launch has once.
+    """
     pid = tl.program_id(0).to(INDEX)
     m = pid * BLOCK_M + tl.arange(0, BLOCK_M)
     n = tl.arange(0, BLOCK_N).to(INDEX)
@@ -39,7 +42,7 @@ def _rmsnorm_rows_resident(
     y_sum = tl.sum(tl.where(n[None, :] < N, x * x, 0.0), axis=1)
     weight = tl.load(weight_ptr + n * weight_stride_N, mask=n < N, other=0.0).to(tl.float32)
     # y[m, n] = rmsnorm[n](x[m, n], eps) * weight[n]
-    y = x * tl.rsqrt(y_sum[:, None] / tl.cast(N, tl.float32) + eps) * weight[None, :]
+    y = x * tl.rsqrt(y_sum[:, None] * (1.0 / tl.cast(N, tl.float32)) + eps) * weight[None, :]
     y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
     tl.store(y_at, y, mask=mask)
 
@@ -61,7 +64,10 @@ def _rmsnorm_rows_streamed(
     STEPS: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Streamed: m in parallel, n streamed in steps and lanes."""
+    """Streamed: m in parallel, n streamed in steps and lanes.
+
+    y: multiplies by the reciprocal of what a launch has once.
+    """
     pid = tl.program_id(0).to(INDEX)
     m = pid
     y_sum_lanes = tl.zeros((BLOCK_N,), tl.float32)
@@ -82,7 +88,7 @@ def _rmsnorm_rows_streamed(
         x = tl.load(x_at, mask=n < N, other=0.0, eviction_policy="evict_first").to(tl.float32)
         weight = tl.load(weight_ptr + n * weight_stride_N, mask=n < N, other=0.0).to(tl.float32)
         # y[m, n] = rmsnorm[n](x[m, n], eps) * weight[n]
-        y = x * tl.rsqrt(y_sum / tl.cast(N, tl.float32) + eps) * weight
+        y = x * tl.rsqrt(y_sum * (1.0 / tl.cast(N, tl.float32)) + eps) * weight
         tl.store(y_ptr + m * y_stride_M + n * y_stride_N, y, mask=n < N, eviction_policy="evict_first")
 
 

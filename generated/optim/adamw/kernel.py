@@ -33,7 +33,10 @@ def _adamw_step(
     BLOCK_N: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Resident: i in parallel by blocks."""
+    """Resident: i in parallel by blocks.
+
+    p: multiplies by the reciprocal of what a launch has once.
+    """
     pid = tl.program_id(0).to(INDEX)
     i = pid * BLOCK_N + tl.arange(0, BLOCK_N)
     m = tl.load(m_ptr + i * m_stride_N, mask=i < N, other=0.0)
@@ -47,7 +50,7 @@ def _adamw_step(
     tl.store(v_ptr + i * v_stride_N, v_new, mask=i < N)
     p = tl.load(p_ptr + i * p_stride_N, mask=i < N, other=0.0).to(tl.float32)
     # p[i] = p[i] * (1 - lr * decay) - lr * (m[i] / c1) / (sqrt(v[i] / c2) + eps)
-    p_new = p * (1.0 - lr * decay) - lr * (new / c1) / (tl.sqrt(v_new / c2) + eps)
+    p_new = p * (1.0 - lr * decay) - lr * (new * (1.0 / c1)) / (tl.sqrt(v_new * (1.0 / c2)) + eps)
     tl.store(p_ptr + i * p_stride_N, p_new, mask=i < N)
 
 

@@ -9,7 +9,7 @@ import torch
 import triton
 import triton.language as tl
 
-from opspec.runtime import launch, library
+from opspec.runtime import copying, launch, library
 from opspec.runtime.device import grouped, maximum, reduce_max
 
 
@@ -95,6 +95,360 @@ def _latent_block_qkv(
 
 
 @triton.jit
+def _latent_block_qkv_described(
+    x_desc,
+    wq_desc,
+    wk_desc,
+    wv_desc,
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    L,
+    H,
+    D,
+    q_stride_B,
+    q_stride_L,
+    q_stride_H,
+    q_stride_D,
+    k_stride_B,
+    k_stride_L,
+    k_stride_H,
+    k_stride_D,
+    v_stride_B,
+    v_stride_L,
+    v_stride_H,
+    v_stride_D,
+    BLOCK_L: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_C: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, l in parallel by blocks, h in parallel, d in parallel by blocks, c streamed; tiles move through descriptors."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(L, BLOCK_L) * tl.cdiv(D, BLOCK_D)
+    h = pid // tiles % H
+    b = pid // tiles // H
+    pid = pid % tiles
+    pid_l, pid_d = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(D, BLOCK_D), GROUP)
+    l_first = pid_l * BLOCK_L
+    l = l_first + tl.arange(0, BLOCK_L)
+    d_first = pid_d * BLOCK_D
+    d = d_first + tl.arange(0, BLOCK_D)
+    q = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    k = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    v = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    for c_start in range(0, D * H, BLOCK_C):
+        x = x_desc.load([b, l_first, c_start]).reshape(BLOCK_L, BLOCK_C)
+        wq = wq_desc.load([c_start, h, d_first]).reshape(BLOCK_C, BLOCK_D)
+        # q: bf16[b, l, h, d] = sum[c](x[b, l, c] * wq[c, h, d])
+        q = tl.dot(x, wq, q, input_precision="ieee")
+        wk = wk_desc.load([c_start, h, d_first]).reshape(BLOCK_C, BLOCK_D)
+        # k: bf16[b, l, h, d] = sum[c](x[b, l, c] * wk[c, h, d])
+        k = tl.dot(x, wk, k, input_precision="ieee")
+        wv = wv_desc.load([c_start, h, d_first]).reshape(BLOCK_C, BLOCK_D)
+        # v: bf16[b, l, h, d] = sum[c](x[b, l, c] * wv[c, h, d])
+        v = tl.dot(x, wv, v, input_precision="ieee")
+    q_at = q_ptr + b * q_stride_B + l[:, None] * q_stride_L + h * q_stride_H + d[None, :] * q_stride_D
+    mask = (l[:, None] < L) & (d[None, :] < D)
+    tl.store(q_at, q, mask=mask)
+    k_at = k_ptr + b * k_stride_B + l[:, None] * k_stride_L + h * k_stride_H + d[None, :] * k_stride_D
+    tl.store(k_at, k, mask=mask)
+    v_at = v_ptr + b * v_stride_B + l[:, None] * v_stride_L + h * v_stride_H + d[None, :] * v_stride_D
+    tl.store(v_at, v, mask=mask)
+
+
+@triton.jit
+def _latent_block_qkv_part(
+    x_ptr,
+    wq_ptr,
+    wk_ptr,
+    wv_ptr,
+    q_part_ptr,
+    k_part_ptr,
+    v_part_ptr,
+    B,
+    L,
+    H,
+    D,
+    span,
+    x_stride_B,
+    x_stride_L,
+    x_stride_2,
+    wq_stride_0,
+    wq_stride_H,
+    wq_stride_D,
+    wk_stride_0,
+    wk_stride_H,
+    wk_stride_D,
+    wv_stride_0,
+    wv_stride_H,
+    wv_stride_D,
+    q_part_stride_splits,
+    q_part_stride_B,
+    q_part_stride_L,
+    q_part_stride_H,
+    q_part_stride_D,
+    k_part_stride_splits,
+    k_part_stride_B,
+    k_part_stride_L,
+    k_part_stride_H,
+    k_part_stride_D,
+    v_part_stride_splits,
+    v_part_stride_B,
+    v_part_stride_L,
+    v_part_stride_H,
+    v_part_stride_D,
+    BLOCK_L: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_C: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, l in parallel by blocks, h in parallel, d in parallel by blocks, c streamed, c in splits parts."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(L, BLOCK_L) * tl.cdiv(D, BLOCK_D)
+    h = pid // tiles % H
+    b = pid // tiles // H % B
+    part = pid // tiles // H // B
+    pid = pid % tiles
+    pid_l, pid_d = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(D, BLOCK_D), GROUP)
+    l = pid_l * BLOCK_L + tl.arange(0, BLOCK_L)
+    d = pid_d * BLOCK_D + tl.arange(0, BLOCK_D)
+    q = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    k = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    v = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    for c_start in range(part * span, tl.minimum(D * H, part * span + span), BLOCK_C):
+        c = (c_start + tl.arange(0, BLOCK_C)).to(INDEX)
+        x_at = x_ptr + b * x_stride_B + l[:, None] * x_stride_L + c[None, :] * x_stride_2
+        mask = (l[:, None] < L) & (c[None, :] < tl.cast(D, tl.int64) * H)
+        x = tl.load(x_at, mask=mask, other=0.0)
+        wq_at = wq_ptr + c[:, None] * wq_stride_0 + h * wq_stride_H + d[None, :] * wq_stride_D
+        mask_2 = (c[:, None] < tl.cast(D, tl.int64) * H) & (d[None, :] < D)
+        wq = tl.load(wq_at, mask=mask_2, other=0.0)
+        # q: bf16[b, l, h, d] = sum[c](x[b, l, c] * wq[c, h, d])
+        q = tl.dot(x, wq, q, input_precision="ieee")
+        wk_at = wk_ptr + c[:, None] * wk_stride_0 + h * wk_stride_H + d[None, :] * wk_stride_D
+        wk = tl.load(wk_at, mask=mask_2, other=0.0)
+        # k: bf16[b, l, h, d] = sum[c](x[b, l, c] * wk[c, h, d])
+        k = tl.dot(x, wk, k, input_precision="ieee")
+        wv_at = wv_ptr + c[:, None] * wv_stride_0 + h * wv_stride_H + d[None, :] * wv_stride_D
+        wv = tl.load(wv_at, mask=mask_2, other=0.0)
+        # v: bf16[b, l, h, d] = sum[c](x[b, l, c] * wv[c, h, d])
+        v = tl.dot(x, wv, v, input_precision="ieee")
+    q_part_at = (
+        q_part_ptr
+        + part * q_part_stride_splits
+        + b * q_part_stride_B
+        + l[:, None] * q_part_stride_L
+        + h * q_part_stride_H
+        + d[None, :] * q_part_stride_D
+    )
+    mask_3 = (l[:, None] < L) & (d[None, :] < D)
+    tl.store(q_part_at, q, mask=mask_3)
+    k_part_at = (
+        k_part_ptr
+        + part * k_part_stride_splits
+        + b * k_part_stride_B
+        + l[:, None] * k_part_stride_L
+        + h * k_part_stride_H
+        + d[None, :] * k_part_stride_D
+    )
+    tl.store(k_part_at, k, mask=mask_3)
+    v_part_at = (
+        v_part_ptr
+        + part * v_part_stride_splits
+        + b * v_part_stride_B
+        + l[:, None] * v_part_stride_L
+        + h * v_part_stride_H
+        + d[None, :] * v_part_stride_D
+    )
+    tl.store(v_part_at, v, mask=mask_3)
+
+
+@triton.jit
+def _latent_block_qkv_part_described(
+    x_desc,
+    wq_desc,
+    wk_desc,
+    wv_desc,
+    q_part_ptr,
+    k_part_ptr,
+    v_part_ptr,
+    B,
+    L,
+    H,
+    D,
+    span,
+    q_part_stride_splits,
+    q_part_stride_B,
+    q_part_stride_L,
+    q_part_stride_H,
+    q_part_stride_D,
+    k_part_stride_splits,
+    k_part_stride_B,
+    k_part_stride_L,
+    k_part_stride_H,
+    k_part_stride_D,
+    v_part_stride_splits,
+    v_part_stride_B,
+    v_part_stride_L,
+    v_part_stride_H,
+    v_part_stride_D,
+    BLOCK_L: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_C: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, l in parallel by blocks, h in parallel, d in parallel by blocks, c streamed, c in splits parts; tiles move through descriptors."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(L, BLOCK_L) * tl.cdiv(D, BLOCK_D)
+    h = pid // tiles % H
+    b = pid // tiles // H % B
+    part = pid // tiles // H // B
+    pid = pid % tiles
+    pid_l, pid_d = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(D, BLOCK_D), GROUP)
+    l_first = pid_l * BLOCK_L
+    l = l_first + tl.arange(0, BLOCK_L)
+    d_first = pid_d * BLOCK_D
+    d = d_first + tl.arange(0, BLOCK_D)
+    q = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    k = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    v = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    for c_start in range(part * span, tl.minimum(D * H, part * span + span), BLOCK_C):
+        x = x_desc.load([b, l_first, c_start]).reshape(BLOCK_L, BLOCK_C)
+        wq = wq_desc.load([c_start, h, d_first]).reshape(BLOCK_C, BLOCK_D)
+        # q: bf16[b, l, h, d] = sum[c](x[b, l, c] * wq[c, h, d])
+        q = tl.dot(x, wq, q, input_precision="ieee")
+        wk = wk_desc.load([c_start, h, d_first]).reshape(BLOCK_C, BLOCK_D)
+        # k: bf16[b, l, h, d] = sum[c](x[b, l, c] * wk[c, h, d])
+        k = tl.dot(x, wk, k, input_precision="ieee")
+        wv = wv_desc.load([c_start, h, d_first]).reshape(BLOCK_C, BLOCK_D)
+        # v: bf16[b, l, h, d] = sum[c](x[b, l, c] * wv[c, h, d])
+        v = tl.dot(x, wv, v, input_precision="ieee")
+    q_part_at = (
+        q_part_ptr
+        + part * q_part_stride_splits
+        + b * q_part_stride_B
+        + l[:, None] * q_part_stride_L
+        + h * q_part_stride_H
+        + d[None, :] * q_part_stride_D
+    )
+    mask = (l[:, None] < L) & (d[None, :] < D)
+    tl.store(q_part_at, q, mask=mask)
+    k_part_at = (
+        k_part_ptr
+        + part * k_part_stride_splits
+        + b * k_part_stride_B
+        + l[:, None] * k_part_stride_L
+        + h * k_part_stride_H
+        + d[None, :] * k_part_stride_D
+    )
+    tl.store(k_part_at, k, mask=mask)
+    v_part_at = (
+        v_part_ptr
+        + part * v_part_stride_splits
+        + b * v_part_stride_B
+        + l[:, None] * v_part_stride_L
+        + h * v_part_stride_H
+        + d[None, :] * v_part_stride_D
+    )
+    tl.store(v_part_at, v, mask=mask)
+
+
+@triton.jit(do_not_specialize=["splits"])
+def _latent_block_qkv_merge(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    q_part_ptr,
+    k_part_ptr,
+    v_part_ptr,
+    L,
+    H,
+    D,
+    splits,
+    q_stride_B,
+    q_stride_L,
+    q_stride_H,
+    q_stride_D,
+    k_stride_B,
+    k_stride_L,
+    k_stride_H,
+    k_stride_D,
+    v_stride_B,
+    v_stride_L,
+    v_stride_H,
+    v_stride_D,
+    q_part_stride_splits,
+    q_part_stride_B,
+    q_part_stride_L,
+    q_part_stride_H,
+    q_part_stride_D,
+    k_part_stride_splits,
+    k_part_stride_B,
+    k_part_stride_L,
+    k_part_stride_H,
+    k_part_stride_D,
+    v_part_stride_splits,
+    v_part_stride_B,
+    v_part_stride_L,
+    v_part_stride_H,
+    v_part_stride_D,
+    BLOCK_splits: tl.constexpr,
+    BLOCK_L: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, l in parallel by blocks, h in parallel, d in parallel by blocks, parts of c joined."""
+    pid = tl.program_id(0).to(INDEX)
+    d = (pid % tl.cdiv(D, BLOCK_D)) * BLOCK_D + tl.arange(0, BLOCK_D)
+    h = pid // tl.cdiv(D, BLOCK_D) % H
+    l = (pid // tl.cdiv(D, BLOCK_D) // H % tl.cdiv(L, BLOCK_L)) * BLOCK_L + tl.arange(0, BLOCK_L)
+    b = pid // tl.cdiv(D, BLOCK_D) // H // tl.cdiv(L, BLOCK_L)
+    part = tl.arange(0, BLOCK_splits).to(INDEX)
+    q_parts_at = (
+        q_part_ptr
+        + part[:, None, None] * q_part_stride_splits
+        + b * q_part_stride_B
+        + l[None, :, None] * q_part_stride_L
+        + h * q_part_stride_H
+        + d[None, None, :] * q_part_stride_D
+    )
+    mask = (part[:, None, None] < splits) & (l[None, :, None] < L) & (d[None, None, :] < D)
+    q_parts = tl.load(q_parts_at, mask=mask, other=0.0)
+    q = tl.sum(q_parts, axis=0)
+    k_parts_at = (
+        k_part_ptr
+        + part[:, None, None] * k_part_stride_splits
+        + b * k_part_stride_B
+        + l[None, :, None] * k_part_stride_L
+        + h * k_part_stride_H
+        + d[None, None, :] * k_part_stride_D
+    )
+    k_parts = tl.load(k_parts_at, mask=mask, other=0.0)
+    k = tl.sum(k_parts, axis=0)
+    v_parts_at = (
+        v_part_ptr
+        + part[:, None, None] * v_part_stride_splits
+        + b * v_part_stride_B
+        + l[None, :, None] * v_part_stride_L
+        + h * v_part_stride_H
+        + d[None, None, :] * v_part_stride_D
+    )
+    v_parts = tl.load(v_parts_at, mask=mask, other=0.0)
+    v = tl.sum(v_parts, axis=0)
+    q_at = q_ptr + b * q_stride_B + l[:, None] * q_stride_L + h * q_stride_H + d[None, :] * q_stride_D
+    mask_2 = (l[:, None] < L) & (d[None, :] < D)
+    tl.store(q_at, q, mask=mask_2)
+    k_at = k_ptr + b * k_stride_B + l[:, None] * k_stride_L + h * k_stride_H + d[None, :] * k_stride_D
+    tl.store(k_at, k, mask=mask_2)
+    v_at = v_ptr + b * v_stride_B + l[:, None] * v_stride_L + h * v_stride_H + d[None, :] * v_stride_D
+    tl.store(v_at, v, mask=mask_2)
+
+
+@triton.jit
 def _latent_block_attend(
     q_ptr,
     k_ptr,
@@ -127,6 +481,7 @@ def _latent_block_attend(
     """Streamed: b in parallel, i in parallel by blocks, h in parallel, d whole, j streamed.
 
     o: p.sum.1 leaves the sum over j.
+    p: multiplies by the reciprocal of what a launch has once.
     p: online beside p by g = exp(m_old - m_new).
     o: online beside p by g = exp(m_old - m_new).
     """
@@ -141,30 +496,40 @@ def _latent_block_attend(
     m = tl.full((BLOCK_I,), float("-inf"), tl.float32)
     p_sum = tl.zeros((BLOCK_I,), tl.float32)
     o_sum = tl.zeros((BLOCK_I, BLOCK_D), tl.float32)
-    for j_start in range(0, L, BLOCK_J):
-        j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
-        k_at = k_ptr + b * k_stride_B + j[None, :] * k_stride_L + h * k_stride_H + d[:, None] * k_stride_D
-        mask_2 = (d[:, None] < D) & (j[None, :] < L)
-        k = tl.load(k_at, mask=mask_2, other=0.0)
-        # s: bf16[b, h, i, j] = sum[d](q[b, i, h, d] * k[b, j, h, d])
-        s = tl.dot(q, k, input_precision="ieee")
-        p_x = s / tl.sqrt(tl.cast(D, tl.float32))
-        m_chunk = reduce_max(tl.where(j[None, :] < L, p_x, float("-inf")), axis=1)
-        m_new = maximum(m, m_chunk)
-        # before the first finite value the state has no mass: keep exp(-inf - -inf) out
-        m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
-        e = tl.exp(p_x - m_safe[:, None])
-        scale = tl.exp(m - m_safe)
-        p_sum = p_sum * scale
-        p_sum_chunk = tl.sum(tl.where(j[None, :] < L, e, 0.0), axis=1)
-        p_sum = p_sum + p_sum_chunk
-        v_at = v_ptr + b * v_stride_B + j[:, None] * v_stride_L + h * v_stride_H + d[None, :] * v_stride_D
-        mask_3 = (j[:, None] < L) & (d[None, :] < D)
-        v = tl.load(v_at, mask=mask_3, other=0.0)
-        # o: bf16[b, i, h, d] = sum[j] using bf16 (p[b, h, i, j] * v[b, j, h, d])
-        o_sum = o_sum * scale[:, None]
-        o_sum = tl.dot(tl.where(j[None, :] < L, e, 0.0).to(tl.bfloat16), v, o_sum, input_precision="ieee")
-        m = m_new
+    # tiles inside, then the masked one
+    j_inner = L // BLOCK_J * BLOCK_J
+    for j_part in tl.static_range(2):
+        for j_start in range(j_inner if j_part == 1 else 0, L if j_part == 1 else j_inner, BLOCK_J):
+            j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
+            k_at = k_ptr + b * k_stride_B + j[None, :] * k_stride_L + h * k_stride_H + d[:, None] * k_stride_D
+            mask_2 = (d[:, None] < D) & (j[None, :] < L)
+            k = tl.load(k_at, mask=mask_2, other=0.0)
+            # s: bf16[b, h, i, j] = sum[d](q[b, i, h, d] * k[b, j, h, d])
+            s = tl.dot(q, k, input_precision="ieee")
+            m_chunk = reduce_max(tl.where(j[None, :] < L, s, float("-inf")) if j_part == 1 else s, axis=1)
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(j[None, :] < L, e, 0.0) if j_part == 1 else e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v_at = v_ptr + b * v_stride_B + j[:, None] * v_stride_L + h * v_stride_H + d[None, :] * v_stride_D
+            mask_3 = (j[:, None] < L) & (d[None, :] < D)
+            v = tl.load(v_at, mask=mask_3, other=0.0)
+            # o: bf16[b, i, h, d] = sum[j] using bf16 (p[b, h, i, j] * v[b, j, h, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = tl.dot(
+                (tl.where(j[None, :] < L, e, 0.0) if j_part == 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
     # a row without a finite value is what IEEE arithmetic makes of it
     p_sum = tl.where((m == float("-inf")) & (L > 0), float("nan"), p_sum)
     # a row without a finite value is what IEEE arithmetic makes of it
@@ -172,6 +537,410 @@ def _latent_block_attend(
     o = tl.where(L > 0, o_sum / p_sum[:, None], 0.0)
     o_at = o_ptr + b * o_stride_B + i[:, None] * o_stride_L + h * o_stride_H + d[None, :] * o_stride_D
     tl.store(o_at, o, mask=mask)
+
+
+@triton.jit
+def _latent_block_attend_described(
+    q_desc,
+    k_desc,
+    v_desc,
+    o_ptr,
+    L,
+    H,
+    D,
+    o_stride_B,
+    o_stride_L,
+    o_stride_H,
+    o_stride_D,
+    BLOCK_I: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_J: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, i in parallel by blocks, h in parallel, d whole, j streamed; tiles move through descriptors.
+
+    o: p.sum.1 leaves the sum over j.
+    p: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    h = pid % H
+    i_first = (pid // H % tl.cdiv(L, BLOCK_I)) * BLOCK_I
+    i = i_first + tl.arange(0, BLOCK_I)
+    b = pid // H // tl.cdiv(L, BLOCK_I)
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    q = q_desc.load([b, i_first, h, 0]).reshape(BLOCK_I, BLOCK_D)
+    m = tl.full((BLOCK_I,), float("-inf"), tl.float32)
+    p_sum = tl.zeros((BLOCK_I,), tl.float32)
+    o_sum = tl.zeros((BLOCK_I, BLOCK_D), tl.float32)
+    # tiles inside, then the masked one
+    j_inner = L // BLOCK_J * BLOCK_J
+    for j_part in tl.static_range(2):
+        for j_start in range(j_inner if j_part == 1 else 0, L if j_part == 1 else j_inner, BLOCK_J):
+            j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
+            k = k_desc.load([b, j_start, h, 0]).reshape(BLOCK_J, BLOCK_D).T
+            # s: bf16[b, h, i, j] = sum[d](q[b, i, h, d] * k[b, j, h, d])
+            s = tl.dot(q, k, input_precision="ieee")
+            m_chunk = reduce_max(tl.where(j[None, :] < L, s, float("-inf")) if j_part == 1 else s, axis=1)
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(j[None, :] < L, e, 0.0) if j_part == 1 else e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v = v_desc.load([b, j_start, h, 0]).reshape(BLOCK_J, BLOCK_D)
+            # o: bf16[b, i, h, d] = sum[j] using bf16 (p[b, h, i, j] * v[b, j, h, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = tl.dot(
+                (tl.where(j[None, :] < L, e, 0.0) if j_part == 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    # a row without a finite value is what IEEE arithmetic makes of it
+    p_sum = tl.where((m == float("-inf")) & (L > 0), float("nan"), p_sum)
+    # a row without a finite value is what IEEE arithmetic makes of it
+    o_sum = tl.where((m[:, None] == float("-inf")) & (L > 0), float("nan"), o_sum)
+    o = tl.where(L > 0, o_sum / p_sum[:, None], 0.0)
+    o_at = o_ptr + b * o_stride_B + i[:, None] * o_stride_L + h * o_stride_H + d[None, :] * o_stride_D
+    mask = (i[:, None] < L) & (d[None, :] < D)
+    tl.store(o_at, o, mask=mask)
+
+
+@triton.jit
+def _latent_block_attend_part(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    m_part_ptr,
+    p_sum_part_ptr,
+    o_sum_part_ptr,
+    B,
+    L,
+    H,
+    D,
+    span,
+    q_stride_B,
+    q_stride_L,
+    q_stride_H,
+    q_stride_D,
+    k_stride_B,
+    k_stride_L,
+    k_stride_H,
+    k_stride_D,
+    v_stride_B,
+    v_stride_L,
+    v_stride_H,
+    v_stride_D,
+    m_part_stride_splits,
+    m_part_stride_B,
+    m_part_stride_L,
+    m_part_stride_H,
+    p_sum_part_stride_splits,
+    p_sum_part_stride_B,
+    p_sum_part_stride_L,
+    p_sum_part_stride_H,
+    o_sum_part_stride_splits,
+    o_sum_part_stride_B,
+    o_sum_part_stride_L,
+    o_sum_part_stride_H,
+    o_sum_part_stride_D,
+    BLOCK_I: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_J: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, i in parallel by blocks, h in parallel, d whole, j streamed, j in splits parts.
+
+    o: p.sum.1 leaves the sum over j.
+    p: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    h = pid % H
+    i = (pid // H % tl.cdiv(L, BLOCK_I)) * BLOCK_I + tl.arange(0, BLOCK_I)
+    b = pid // H // tl.cdiv(L, BLOCK_I) % B
+    part = pid // H // tl.cdiv(L, BLOCK_I) // B
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    q_at = q_ptr + b * q_stride_B + i[:, None] * q_stride_L + h * q_stride_H + d[None, :] * q_stride_D
+    mask = (i[:, None] < L) & (d[None, :] < D)
+    q = tl.load(q_at, mask=mask, other=0.0)
+    m = tl.full((BLOCK_I,), float("-inf"), tl.float32)
+    p_sum = tl.zeros((BLOCK_I,), tl.float32)
+    o_sum = tl.zeros((BLOCK_I, BLOCK_D), tl.float32)
+    # tiles inside, then the masked ones at the edge
+    j_inner = (
+        part * span + tl.maximum(tl.minimum(L, part * span + span) - (part * span), 0) // BLOCK_J * BLOCK_J
+    )
+    for j_part in tl.static_range(2):
+        for j_start in range(
+            j_inner if j_part == 1 else part * span,
+            tl.minimum(L, part * span + span) if j_part == 1 else j_inner,
+            BLOCK_J,
+        ):
+            j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
+            k_at = k_ptr + b * k_stride_B + j[None, :] * k_stride_L + h * k_stride_H + d[:, None] * k_stride_D
+            mask_2 = (d[:, None] < D) & (j[None, :] < L)
+            k = tl.load(k_at, mask=mask_2, other=0.0)
+            # s: bf16[b, h, i, j] = sum[d](q[b, i, h, d] * k[b, j, h, d])
+            s = tl.dot(q, k, input_precision="ieee")
+            m_chunk = reduce_max(tl.where(j[None, :] < L, s, float("-inf")) if j_part == 1 else s, axis=1)
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(j[None, :] < L, e, 0.0) if j_part == 1 else e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v_at = v_ptr + b * v_stride_B + j[:, None] * v_stride_L + h * v_stride_H + d[None, :] * v_stride_D
+            mask_3 = (j[:, None] < L) & (d[None, :] < D)
+            v = tl.load(v_at, mask=mask_3, other=0.0)
+            # o: bf16[b, i, h, d] = sum[j] using bf16 (p[b, h, i, j] * v[b, j, h, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = tl.dot(
+                (tl.where(j[None, :] < L, e, 0.0) if j_part == 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    m_part_at = (
+        m_part_ptr
+        + part * m_part_stride_splits
+        + b * m_part_stride_B
+        + i * m_part_stride_L
+        + h * m_part_stride_H
+    )
+    tl.store(m_part_at, m, mask=i < L)
+    p_sum_part_at = (
+        p_sum_part_ptr
+        + part * p_sum_part_stride_splits
+        + b * p_sum_part_stride_B
+        + i * p_sum_part_stride_L
+        + h * p_sum_part_stride_H
+    )
+    tl.store(p_sum_part_at, p_sum, mask=i < L)
+    o_sum_part_at = (
+        o_sum_part_ptr
+        + part * o_sum_part_stride_splits
+        + b * o_sum_part_stride_B
+        + i[:, None] * o_sum_part_stride_L
+        + h * o_sum_part_stride_H
+        + d[None, :] * o_sum_part_stride_D
+    )
+    tl.store(o_sum_part_at, o_sum, mask=mask)
+
+
+@triton.jit
+def _latent_block_attend_part_described(
+    q_desc,
+    k_desc,
+    v_desc,
+    m_part_ptr,
+    p_sum_part_ptr,
+    o_sum_part_ptr,
+    B,
+    L,
+    H,
+    D,
+    span,
+    m_part_stride_splits,
+    m_part_stride_B,
+    m_part_stride_L,
+    m_part_stride_H,
+    p_sum_part_stride_splits,
+    p_sum_part_stride_B,
+    p_sum_part_stride_L,
+    p_sum_part_stride_H,
+    o_sum_part_stride_splits,
+    o_sum_part_stride_B,
+    o_sum_part_stride_L,
+    o_sum_part_stride_H,
+    o_sum_part_stride_D,
+    BLOCK_I: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_J: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, i in parallel by blocks, h in parallel, d whole, j streamed, j in splits parts; tiles move through descriptors.
+
+    o: p.sum.1 leaves the sum over j.
+    p: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    h = pid % H
+    i_first = (pid // H % tl.cdiv(L, BLOCK_I)) * BLOCK_I
+    i = i_first + tl.arange(0, BLOCK_I)
+    b = pid // H // tl.cdiv(L, BLOCK_I) % B
+    part = pid // H // tl.cdiv(L, BLOCK_I) // B
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    q = q_desc.load([b, i_first, h, 0]).reshape(BLOCK_I, BLOCK_D)
+    m = tl.full((BLOCK_I,), float("-inf"), tl.float32)
+    p_sum = tl.zeros((BLOCK_I,), tl.float32)
+    o_sum = tl.zeros((BLOCK_I, BLOCK_D), tl.float32)
+    # tiles inside, then the masked ones at the edge
+    j_inner = (
+        part * span + tl.maximum(tl.minimum(L, part * span + span) - (part * span), 0) // BLOCK_J * BLOCK_J
+    )
+    for j_part in tl.static_range(2):
+        for j_start in range(
+            j_inner if j_part == 1 else part * span,
+            tl.minimum(L, part * span + span) if j_part == 1 else j_inner,
+            BLOCK_J,
+        ):
+            j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
+            k = k_desc.load([b, j_start, h, 0]).reshape(BLOCK_J, BLOCK_D).T
+            # s: bf16[b, h, i, j] = sum[d](q[b, i, h, d] * k[b, j, h, d])
+            s = tl.dot(q, k, input_precision="ieee")
+            m_chunk = reduce_max(tl.where(j[None, :] < L, s, float("-inf")) if j_part == 1 else s, axis=1)
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(j[None, :] < L, e, 0.0) if j_part == 1 else e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v = v_desc.load([b, j_start, h, 0]).reshape(BLOCK_J, BLOCK_D)
+            # o: bf16[b, i, h, d] = sum[j] using bf16 (p[b, h, i, j] * v[b, j, h, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = tl.dot(
+                (tl.where(j[None, :] < L, e, 0.0) if j_part == 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    m_part_at = (
+        m_part_ptr
+        + part * m_part_stride_splits
+        + b * m_part_stride_B
+        + i * m_part_stride_L
+        + h * m_part_stride_H
+    )
+    tl.store(m_part_at, m, mask=i < L)
+    p_sum_part_at = (
+        p_sum_part_ptr
+        + part * p_sum_part_stride_splits
+        + b * p_sum_part_stride_B
+        + i * p_sum_part_stride_L
+        + h * p_sum_part_stride_H
+    )
+    tl.store(p_sum_part_at, p_sum, mask=i < L)
+    o_sum_part_at = (
+        o_sum_part_ptr
+        + part * o_sum_part_stride_splits
+        + b * o_sum_part_stride_B
+        + i[:, None] * o_sum_part_stride_L
+        + h * o_sum_part_stride_H
+        + d[None, :] * o_sum_part_stride_D
+    )
+    mask = (i[:, None] < L) & (d[None, :] < D)
+    tl.store(o_sum_part_at, o_sum, mask=mask)
+
+
+@triton.jit(do_not_specialize=["splits"])
+def _latent_block_attend_merge(
+    o_ptr,
+    m_part_ptr,
+    p_sum_part_ptr,
+    o_sum_part_ptr,
+    L,
+    H,
+    D,
+    splits,
+    o_stride_B,
+    o_stride_L,
+    o_stride_H,
+    o_stride_D,
+    m_part_stride_splits,
+    m_part_stride_B,
+    m_part_stride_L,
+    m_part_stride_H,
+    p_sum_part_stride_splits,
+    p_sum_part_stride_B,
+    p_sum_part_stride_L,
+    p_sum_part_stride_H,
+    o_sum_part_stride_splits,
+    o_sum_part_stride_B,
+    o_sum_part_stride_L,
+    o_sum_part_stride_H,
+    o_sum_part_stride_D,
+    BLOCK_splits: tl.constexpr,
+    BLOCK_L: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, i in parallel by blocks, h in parallel, d whole, parts of j joined.
+
+    o: p.sum.1 leaves the sum over j.
+    p: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    h = pid % H
+    i = (pid // H % tl.cdiv(L, BLOCK_L)) * BLOCK_L + tl.arange(0, BLOCK_L)
+    b = pid // H // tl.cdiv(L, BLOCK_L)
+    part = tl.arange(0, BLOCK_splits).to(INDEX)
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    m_parts_at = (
+        m_part_ptr
+        + part[:, None] * m_part_stride_splits
+        + b * m_part_stride_B
+        + i[None, :] * m_part_stride_L
+        + h * m_part_stride_H
+    )
+    mask = (part[:, None] < splits) & (i[None, :] < L)
+    m_parts = tl.load(m_parts_at, mask=mask, other=float("-inf"))
+    m = reduce_max(m_parts, axis=0)
+    m_safe_2 = tl.where(m == float("-inf"), 0.0, m)
+    p_sum_parts_at = (
+        p_sum_part_ptr
+        + part[:, None] * p_sum_part_stride_splits
+        + b * p_sum_part_stride_B
+        + i[None, :] * p_sum_part_stride_L
+        + h * p_sum_part_stride_H
+    )
+    p_sum_parts = tl.load(p_sum_parts_at, mask=mask, other=0.0)
+    scale_2 = tl.exp(m_parts - m_safe_2[None, :])
+    p_sum = tl.sum(p_sum_parts * scale_2, axis=0)
+    o_sum_parts_at = (
+        o_sum_part_ptr
+        + part[:, None, None] * o_sum_part_stride_splits
+        + b * o_sum_part_stride_B
+        + i[None, :, None] * o_sum_part_stride_L
+        + h * o_sum_part_stride_H
+        + d[None, None, :] * o_sum_part_stride_D
+    )
+    mask_2 = (part[:, None, None] < splits) & (i[None, :, None] < L) & (d[None, None, :] < D)
+    o_sum_parts = tl.load(o_sum_parts_at, mask=mask_2, other=0.0)
+    o_sum = tl.sum(o_sum_parts * scale_2[:, :, None], axis=0)
+    # a row without a finite value is what IEEE arithmetic makes of it
+    p_sum = tl.where((m == float("-inf")) & (L > 0), float("nan"), p_sum)
+    # a row without a finite value is what IEEE arithmetic makes of it
+    o_sum = tl.where((m[:, None] == float("-inf")) & (L > 0), float("nan"), o_sum)
+    o = tl.where(L > 0, o_sum / p_sum[:, None], 0.0)
+    o_at = o_ptr + b * o_stride_B + i[:, None] * o_stride_L + h * o_stride_H + d[None, :] * o_stride_D
+    mask_3 = (i[:, None] < L) & (d[None, :] < D)
+    tl.store(o_at, o, mask=mask_3)
 
 
 @triton.jit
@@ -223,6 +992,46 @@ def _latent_block_out_streamed0(
 
 
 @triton.jit
+def _latent_block_out_streamed0_described(
+    wo_desc,
+    y_ptr,
+    o_desc,
+    B,
+    L,
+    H,
+    D,
+    y_stride_B,
+    y_stride_L,
+    y_stride_2,
+    BLOCK_L: tl.constexpr,
+    BLOCK_C: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    GROUP: tl.constexpr,
+):
+    """Streamed: b in parallel, l in parallel by blocks, c in parallel by blocks, d whole, h streamed; tiles move through descriptors."""
+    for pid in tl.range(
+        tl.program_id(0), B * tl.cdiv(L, BLOCK_L) * tl.cdiv(D * H, BLOCK_C), tl.num_programs(0), flatten=True
+    ):
+        tiles = tl.cdiv(L, BLOCK_L) * tl.cdiv(D * H, BLOCK_C)
+        b = pid // tiles
+        pid = pid % tiles
+        pid_l, pid_c = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(D * H, BLOCK_C), GROUP)
+        l_first = pid_l * BLOCK_L
+        l = l_first + tl.arange(0, BLOCK_L)
+        c_first = pid_c * BLOCK_C
+        c = c_first + tl.arange(0, BLOCK_C)
+        y = tl.zeros((BLOCK_L, BLOCK_C), tl.float32)
+        for h in range(H):
+            o = o_desc.load([b, l_first, h, 0]).reshape(BLOCK_L, BLOCK_D)
+            wo = wo_desc.load([h, 0, c_first]).reshape(BLOCK_D, BLOCK_C)
+            # y[b, l, c] = sum[h, d](o[b, l, h, d] * wo[h, d, c])
+            y = tl.dot(o, wo, y, input_precision="ieee")
+        y_at = y_ptr + b * y_stride_B + l[:, None] * y_stride_L + c[None, :] * y_stride_2
+        mask = (l[:, None] < L) & (c[None, :] < tl.cast(D, tl.int64) * H)
+        tl.store(y_at, y, mask=mask)
+
+
+@triton.jit
 def _latent_block_out_streamed1(
     wo_ptr,
     y_ptr,
@@ -271,6 +1080,47 @@ def _latent_block_out_streamed1(
     tl.store(y_at, y, mask=mask_3)
 
 
+@triton.jit
+def _latent_block_out_streamed1_described(
+    wo_desc,
+    y_ptr,
+    o_desc,
+    B,
+    L,
+    H,
+    D,
+    y_stride_B,
+    y_stride_L,
+    y_stride_2,
+    BLOCK_L: tl.constexpr,
+    BLOCK_C: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    GROUP: tl.constexpr,
+):
+    """Streamed: b in parallel, l in parallel by blocks, c in parallel by blocks, h streamed, d streamed; tiles move through descriptors."""
+    for pid in tl.range(
+        tl.program_id(0), B * tl.cdiv(L, BLOCK_L) * tl.cdiv(D * H, BLOCK_C), tl.num_programs(0), flatten=True
+    ):
+        tiles = tl.cdiv(L, BLOCK_L) * tl.cdiv(D * H, BLOCK_C)
+        b = pid // tiles
+        pid = pid % tiles
+        pid_l, pid_c = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(D * H, BLOCK_C), GROUP)
+        l_first = pid_l * BLOCK_L
+        l = l_first + tl.arange(0, BLOCK_L)
+        c_first = pid_c * BLOCK_C
+        c = c_first + tl.arange(0, BLOCK_C)
+        y = tl.zeros((BLOCK_L, BLOCK_C), tl.float32)
+        for h in range(H):
+            for d_start in range(0, D, BLOCK_D):
+                o = o_desc.load([b, l_first, h, d_start]).reshape(BLOCK_L, BLOCK_D)
+                wo = wo_desc.load([h, d_start, c_first]).reshape(BLOCK_D, BLOCK_C)
+                # y[b, l, c] = sum[h, d](o[b, l, h, d] * wo[h, d, c])
+                y = tl.dot(o, wo, y, input_precision="ieee")
+        y_at = y_ptr + b * y_stride_B + l[:, None] * y_stride_L + c[None, :] * y_stride_2
+        mask = (l[:, None] < L) & (c[None, :] < tl.cast(D, tl.int64) * H)
+        tl.store(y_at, y, mask=mask)
+
+
 def _configure_latent_block_qkv(
     B: int,
     L: int,
@@ -278,6 +1128,7 @@ def _configure_latent_block_qkv(
     D: int,
     width: int,
     aligned: bool,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
@@ -285,7 +1136,9 @@ def _configure_latent_block_qkv(
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
         (128, 64, 64, 8, 3),
+        (64, 64, 128, 4, 3),
         (64, 64, 64, 4, 4),
+        (32, 64, 128, 4, 4),
         (32, 64, 64, 4, 4),
         (16, 128, 64, 4, 4),
         (16, 64, 128, 4, 4),
@@ -299,6 +1152,20 @@ def _configure_latent_block_qkv(
             (32, 32, 32, 4, 2),
             (16, 32, 32, 2, 2),
             (16, 16, 32, 2, 2),
+        )
+    elif described:
+        tiles = (
+            (128, 128, 64, 8, 3),
+            (128, 64, 64, 8, 3),
+            (64, 128, 64, 4, 3),
+            (64, 64, 128, 4, 3),
+            (64, 64, 64, 4, 4),
+            (32, 64, 128, 4, 3),
+            (32, 64, 64, 4, 4),
+            (16, 128, 64, 4, 4),
+            (16, 64, 128, 4, 4),
+            (16, 32, 128, 2, 4),
+            (16, 16, 64, 2, 4),
         )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
@@ -313,11 +1180,43 @@ def _configure_latent_block_qkv(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_latent_block_qkv")
+    if described:
+        return (
+            _latent_block_qkv_described,
+            B * triton.cdiv(L, options["BLOCK_L"]) * H * triton.cdiv(D, options["BLOCK_D"]),
+            options,
+            (
+                (1, options["BLOCK_L"], options["BLOCK_C"]),
+                (options["BLOCK_C"], 1, options["BLOCK_D"]),
+                (options["BLOCK_C"], 1, options["BLOCK_D"]),
+                (options["BLOCK_C"], 1, options["BLOCK_D"]),
+                None,
+                None,
+                None,
+            ),
+        )
     return (
         _latent_block_qkv,
         B * triton.cdiv(L, options["BLOCK_L"]) * H * triton.cdiv(D, options["BLOCK_D"]),
         options,
+        None,
     )
+
+
+def _configure_latent_block_qkv_merge(B: int, L: int, H: int, D: int, splits: int):
+    """Kernel, grid and launch options of `_latent_block_qkv_merge` for one shape."""
+    BLOCK_splits = launch.power_of_2(splits)
+    BLOCK_L = launch.power_of_2(L, 1, 1)
+    BLOCK_D = launch.power_of_2(D, 1, 128)
+    options = {
+        "BLOCK_splits": BLOCK_splits,
+        "BLOCK_L": BLOCK_L,
+        "BLOCK_D": BLOCK_D,
+        "num_warps": launch.warps(BLOCK_splits * BLOCK_L * BLOCK_D, 32),
+        "num_stages": 1,
+        "enable_fp_fusion": True,
+    }
+    return _latent_block_qkv_merge, B * triton.cdiv(L, BLOCK_L) * H * triton.cdiv(D, BLOCK_D), options
 
 
 def _configure_latent_block_attend(
@@ -326,23 +1225,55 @@ def _configure_latent_block_attend(
     H: int,
     D: int,
     width: int,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `attend` for one shape."""
     BLOCK_D = launch.power_of_2(D, 16)
-    BLOCK_I = launch.power_of_2(L, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_D))))
-    BLOCK_J = launch.power_of_2(L, 16, 64 if width < 4 else 32)
+    # rows, chunk, warps, stages: the first that registers and shared memory hold
+    BLOCK_I, chunk, num_warps, num_stages = launch.pick_chain(
+        L, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D, width, 232448, B * H
+    )
+    BLOCK_J = launch.power_of_2(L, 16, chunk)
     options = {
         "BLOCK_I": BLOCK_I,
         "BLOCK_D": BLOCK_D,
         "BLOCK_J": BLOCK_J,
-        "num_warps": 8 if width < 4 else 4,
-        "num_stages": 2,
+        "num_warps": num_warps,
+        "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_latent_block_attend")
-    return _latent_block_attend, B * triton.cdiv(L, options["BLOCK_I"]) * H, options
+    if described and options["BLOCK_D"] <= 256:
+        return (
+            _latent_block_attend_described,
+            B * triton.cdiv(L, options["BLOCK_I"]) * H,
+            options,
+            (
+                (1, options["BLOCK_I"], 1, options["BLOCK_D"]),
+                (1, options["BLOCK_J"], 1, options["BLOCK_D"]),
+                (1, options["BLOCK_J"], 1, options["BLOCK_D"]),
+                None,
+            ),
+        )
+    return _latent_block_attend, B * triton.cdiv(L, options["BLOCK_I"]) * H, options, None
+
+
+def _configure_latent_block_attend_merge(B: int, L: int, H: int, D: int, splits: int):
+    """Kernel, grid and launch options of `_latent_block_attend_merge` for one shape."""
+    BLOCK_splits = launch.power_of_2(splits)
+    BLOCK_L = launch.power_of_2(L, 1, 1)
+    BLOCK_D = launch.power_of_2(D)
+    options = {
+        "BLOCK_splits": BLOCK_splits,
+        "BLOCK_L": BLOCK_L,
+        "BLOCK_D": BLOCK_D,
+        "num_warps": launch.warps(BLOCK_splits * BLOCK_L * BLOCK_D, 32),
+        "num_stages": 1,
+        "enable_fp_fusion": True,
+    }
+    return _latent_block_attend_merge, B * triton.cdiv(L, BLOCK_L) * H, options
 
 
 def _configure_latent_block_out(
@@ -352,40 +1283,93 @@ def _configure_latent_block_out(
     D: int,
     width: int,
     aligned: bool,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `out` for one shape."""
     BLOCK_D = launch.power_of_2(D, 16)
-    if BLOCK_D <= 512 and launch.chosen(tuned, "_latent_block_out_streamed0"):
-        BLOCK_L = launch.power_of_2(
-            L, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_D)))
+    if BLOCK_D <= 128 and launch.chosen(tuned, "_latent_block_out_streamed0"):
+        # rows, columns, depth, warps, stages: the first that fills the device
+        tiles = (
+            (128, 256, 64, 8, 3),
+            (128, 128, 64, 8, 4),
+            (128, 64, 64, 4, 3),
+            (64, 128, 64, 4, 4),
+            (64, 64, 128, 4, 3),
+            (64, 64, 64, 4, 4),
+            (32, 64, 128, 4, 4),
+            (32, 64, 64, 4, 4),
+            (16, 128, 64, 4, 4),
+            (16, 64, 128, 4, 4),
+            (16, 32, 128, 2, 4),
+            (16, 16, 64, 2, 4),
         )
-        BLOCK_C = launch.power_of_2(
-            D * H, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_D)))
-        )
+        if width == 4:
+            tiles = (
+                (64, 64, 16, 4, 2),
+                (64, 32, 16, 4, 2),
+                (32, 32, 32, 4, 2),
+                (16, 32, 32, 2, 2),
+                (16, 16, 32, 2, 2),
+            )
+        elif described:
+            tiles = (
+                (128, 256, 64, 8, 3),
+                (128, 128, 64, 8, 4),
+                (128, 64, 64, 4, 3),
+                (64, 128, 64, 4, 4),
+                (64, 64, 128, 4, 3),
+                (64, 64, 64, 4, 4),
+                (32, 64, 128, 4, 4),
+                (32, 64, 64, 4, 4),
+                (16, 128, 64, 4, 4),
+                (16, 64, 128, 4, 4),
+                (16, 32, 128, 2, 4),
+                (16, 16, 64, 2, 4),
+            )
+        elif not aligned:
+            tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
+        BLOCK_L, BLOCK_C, _, num_warps, num_stages = launch.pick_tile(tiles, L, D * H, B)
         options = {
             "BLOCK_L": BLOCK_L,
             "BLOCK_C": BLOCK_C,
             "BLOCK_D": BLOCK_D,
             "GROUP": 8,
-            "num_warps": 8 if width < 4 else 4,
-            "num_stages": 2,
+            "num_warps": num_warps,
+            "num_stages": num_stages,
             "enable_fp_fusion": True,
         }
         options = launch.over(options, tuned, "_latent_block_out_streamed0")
+        if described and options["BLOCK_D"] <= 256:
+            return (
+                _latent_block_out_streamed0_described,
+                launch.resident(
+                    B * triton.cdiv(L, options["BLOCK_L"]) * triton.cdiv(D * H, options["BLOCK_C"]),
+                    options["num_warps"],
+                ),
+                options,
+                (
+                    (1, options["BLOCK_D"], options["BLOCK_C"]),
+                    None,
+                    (1, options["BLOCK_L"], 1, options["BLOCK_D"]),
+                ),
+            )
         return (
             _latent_block_out_streamed0,
             B * triton.cdiv(L, options["BLOCK_L"]) * triton.cdiv(D * H, options["BLOCK_C"]),
             options,
+            None,
         )
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
         (128, 256, 64, 8, 3),
-        (128, 128, 64, 8, 3),
+        (128, 128, 64, 8, 4),
         (128, 64, 64, 4, 3),
         (64, 128, 64, 4, 4),
+        (64, 64, 128, 4, 3),
         (64, 64, 64, 4, 4),
+        (32, 64, 128, 4, 4),
         (32, 64, 64, 4, 4),
         (16, 128, 64, 4, 4),
         (16, 64, 128, 4, 4),
@@ -400,6 +1384,21 @@ def _configure_latent_block_out(
             (16, 32, 32, 2, 2),
             (16, 16, 32, 2, 2),
         )
+    elif described:
+        tiles = (
+            (128, 256, 64, 8, 3),
+            (128, 128, 64, 8, 4),
+            (128, 64, 64, 4, 3),
+            (64, 128, 64, 4, 4),
+            (64, 64, 128, 4, 3),
+            (64, 64, 64, 4, 4),
+            (32, 64, 128, 4, 4),
+            (32, 64, 64, 4, 4),
+            (16, 128, 64, 4, 4),
+            (16, 64, 128, 4, 4),
+            (16, 32, 128, 2, 4),
+            (16, 16, 64, 2, 4),
+        )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
     BLOCK_L, BLOCK_C, BLOCK_D, num_warps, num_stages = launch.pick_tile(tiles, L, D * H, B)
@@ -413,10 +1412,25 @@ def _configure_latent_block_out(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_latent_block_out_streamed1")
+    if described and options["BLOCK_D"] <= 256:
+        return (
+            _latent_block_out_streamed1_described,
+            launch.resident(
+                B * triton.cdiv(L, options["BLOCK_L"]) * triton.cdiv(D * H, options["BLOCK_C"]),
+                options["num_warps"],
+            ),
+            options,
+            (
+                (1, options["BLOCK_D"], options["BLOCK_C"]),
+                None,
+                (1, options["BLOCK_L"], 1, options["BLOCK_D"]),
+            ),
+        )
     return (
         _latent_block_out_streamed1,
         B * triton.cdiv(L, options["BLOCK_L"]) * triton.cdiv(D * H, options["BLOCK_C"]),
         options,
+        None,
     )
 
 
@@ -445,103 +1459,408 @@ def _latent_block__launch(call, dims, x, wq, wk, wv, wo, y):
     o = call.workspace((B, L, H, D), launch.DTYPES["bf16"])
     aligned = launch.aligned(x, wq, wk, wv)
     width = max(t.element_size() for t in (x, wq, wk, wv))
-    kernel, grid, options = _configure_latent_block_qkv(B, L, H, D, width, aligned, tuned=call.tuned("qkv"))
-    call.start(
-        kernel,
-        grid,
-        options,
-        x,
-        wq,
-        wk,
-        wv,
-        q,
-        k,
-        v,
-        L,
-        H,
-        D,
-        x.stride(0),
-        x.stride(1),
-        x.stride(2),
-        wq.stride(0),
-        wq.stride(1),
-        wq.stride(2),
-        wk.stride(0),
-        wk.stride(1),
-        wk.stride(2),
-        wv.stride(0),
-        wv.stride(1),
-        wv.stride(2),
-        q.stride(0),
-        q.stride(1),
-        q.stride(2),
-        q.stride(3),
-        k.stride(0),
-        k.stride(1),
-        k.stride(2),
-        k.stride(3),
-        v.stride(0),
-        v.stride(1),
-        v.stride(2),
-        v.stride(3),
-        INDEX=launch.index_type(x, wq, wk, wv, q, k, v),
+    described = launch.describable(x, wq, wk, wv)
+    if not described and copying.copies_pay(L, D, x, wq, wk, wv):
+        x = copying.aligned_rows(call, x)
+        wq = copying.aligned_rows(call, wq)
+        wk = copying.aligned_rows(call, wk)
+        wv = copying.aligned_rows(call, wv)
+        described = launch.describable(x, wq, wk, wv)
+    kernel, grid, options, tiles = _configure_latent_block_qkv(
+        B, L, H, D, width, aligned, described, tuned=call.tuned("qkv")
     )
+    splits, span = launch.split(D * H, options["BLOCK_C"], grid)
+    if splits > 1:
+        q_part = call.workspace((splits, B, L, H, D), launch.DTYPES["f32"])
+        k_part = call.workspace((splits, B, L, H, D), launch.DTYPES["f32"])
+        v_part = call.workspace((splits, B, L, H, D), launch.DTYPES["f32"])
+        if tiles is not None:
+            tiles = (tiles[0], tiles[1], tiles[2], tiles[3], None, None, None)
+            call.start(
+                _latent_block_qkv_part_described,
+                grid * splits,
+                options,
+                *launch.describe((x, wq, wk, wv, q_part, k_part, v_part), tiles),
+                B,
+                L,
+                H,
+                D,
+                span,
+                q_part.stride(0),
+                q_part.stride(1),
+                q_part.stride(2),
+                q_part.stride(3),
+                q_part.stride(4),
+                k_part.stride(0),
+                k_part.stride(1),
+                k_part.stride(2),
+                k_part.stride(3),
+                k_part.stride(4),
+                v_part.stride(0),
+                v_part.stride(1),
+                v_part.stride(2),
+                v_part.stride(3),
+                v_part.stride(4),
+                INDEX=launch.index_type(x, wq, wk, wv, q_part, k_part, v_part),
+            )
+        else:
+            call.start(
+                _latent_block_qkv_part,
+                grid * splits,
+                options,
+                x,
+                wq,
+                wk,
+                wv,
+                q_part,
+                k_part,
+                v_part,
+                B,
+                L,
+                H,
+                D,
+                span,
+                x.stride(0),
+                x.stride(1),
+                x.stride(2),
+                wq.stride(0),
+                wq.stride(1),
+                wq.stride(2),
+                wk.stride(0),
+                wk.stride(1),
+                wk.stride(2),
+                wv.stride(0),
+                wv.stride(1),
+                wv.stride(2),
+                q_part.stride(0),
+                q_part.stride(1),
+                q_part.stride(2),
+                q_part.stride(3),
+                q_part.stride(4),
+                k_part.stride(0),
+                k_part.stride(1),
+                k_part.stride(2),
+                k_part.stride(3),
+                k_part.stride(4),
+                v_part.stride(0),
+                v_part.stride(1),
+                v_part.stride(2),
+                v_part.stride(3),
+                v_part.stride(4),
+                INDEX=launch.index_type(x, wq, wk, wv, q_part, k_part, v_part),
+            )
+        kernel, grid, options = _configure_latent_block_qkv_merge(B, L, H, D, splits)
+        call.start(
+            kernel,
+            grid,
+            options,
+            q,
+            k,
+            v,
+            q_part,
+            k_part,
+            v_part,
+            L,
+            H,
+            D,
+            splits,
+            q.stride(0),
+            q.stride(1),
+            q.stride(2),
+            q.stride(3),
+            k.stride(0),
+            k.stride(1),
+            k.stride(2),
+            k.stride(3),
+            v.stride(0),
+            v.stride(1),
+            v.stride(2),
+            v.stride(3),
+            q_part.stride(0),
+            q_part.stride(1),
+            q_part.stride(2),
+            q_part.stride(3),
+            q_part.stride(4),
+            k_part.stride(0),
+            k_part.stride(1),
+            k_part.stride(2),
+            k_part.stride(3),
+            k_part.stride(4),
+            v_part.stride(0),
+            v_part.stride(1),
+            v_part.stride(2),
+            v_part.stride(3),
+            v_part.stride(4),
+            INDEX=launch.index_type(q, k, v, q_part, k_part, v_part),
+        )
+    elif tiles is not None:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *launch.describe((x, wq, wk, wv, q, k, v), tiles),
+            L,
+            H,
+            D,
+            q.stride(0),
+            q.stride(1),
+            q.stride(2),
+            q.stride(3),
+            k.stride(0),
+            k.stride(1),
+            k.stride(2),
+            k.stride(3),
+            v.stride(0),
+            v.stride(1),
+            v.stride(2),
+            v.stride(3),
+            INDEX=launch.index_type(x, wq, wk, wv, q, k, v),
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            x,
+            wq,
+            wk,
+            wv,
+            q,
+            k,
+            v,
+            L,
+            H,
+            D,
+            x.stride(0),
+            x.stride(1),
+            x.stride(2),
+            wq.stride(0),
+            wq.stride(1),
+            wq.stride(2),
+            wk.stride(0),
+            wk.stride(1),
+            wk.stride(2),
+            wv.stride(0),
+            wv.stride(1),
+            wv.stride(2),
+            q.stride(0),
+            q.stride(1),
+            q.stride(2),
+            q.stride(3),
+            k.stride(0),
+            k.stride(1),
+            k.stride(2),
+            k.stride(3),
+            v.stride(0),
+            v.stride(1),
+            v.stride(2),
+            v.stride(3),
+            INDEX=launch.index_type(x, wq, wk, wv, q, k, v),
+        )
     width = max(t.element_size() for t in (q, k, v))
-    kernel, grid, options = _configure_latent_block_attend(B, L, H, D, width, tuned=call.tuned("attend"))
-    call.start(
-        kernel,
-        grid,
-        options,
-        q,
-        k,
-        v,
-        o,
-        L,
-        H,
-        D,
-        q.stride(0),
-        q.stride(1),
-        q.stride(2),
-        q.stride(3),
-        k.stride(0),
-        k.stride(1),
-        k.stride(2),
-        k.stride(3),
-        v.stride(0),
-        v.stride(1),
-        v.stride(2),
-        v.stride(3),
-        o.stride(0),
-        o.stride(1),
-        o.stride(2),
-        o.stride(3),
-        INDEX=launch.index_type(q, k, v, o),
+    described = launch.describable(q, k, v)
+    kernel, grid, options, tiles = _configure_latent_block_attend(
+        B, L, H, D, width, described, tuned=call.tuned("attend")
     )
+    splits, span = launch.split(L, options["BLOCK_J"], grid)
+    if splits > 1:
+        m_part = call.workspace((splits, B, L, H), launch.DTYPES["f32"])
+        p_sum_part = call.workspace((splits, B, L, H), launch.DTYPES["f32"])
+        o_sum_part = call.workspace((splits, B, L, H, D), launch.DTYPES["f32"])
+        if tiles is not None:
+            tiles = (tiles[0], tiles[1], tiles[2], None, None, None)
+            call.start(
+                _latent_block_attend_part_described,
+                grid * splits,
+                options,
+                *launch.describe((q, k, v, m_part, p_sum_part, o_sum_part), tiles),
+                B,
+                L,
+                H,
+                D,
+                span,
+                m_part.stride(0),
+                m_part.stride(1),
+                m_part.stride(2),
+                m_part.stride(3),
+                p_sum_part.stride(0),
+                p_sum_part.stride(1),
+                p_sum_part.stride(2),
+                p_sum_part.stride(3),
+                o_sum_part.stride(0),
+                o_sum_part.stride(1),
+                o_sum_part.stride(2),
+                o_sum_part.stride(3),
+                o_sum_part.stride(4),
+                INDEX=launch.index_type(q, k, v, m_part, p_sum_part, o_sum_part),
+            )
+        else:
+            call.start(
+                _latent_block_attend_part,
+                grid * splits,
+                options,
+                q,
+                k,
+                v,
+                m_part,
+                p_sum_part,
+                o_sum_part,
+                B,
+                L,
+                H,
+                D,
+                span,
+                q.stride(0),
+                q.stride(1),
+                q.stride(2),
+                q.stride(3),
+                k.stride(0),
+                k.stride(1),
+                k.stride(2),
+                k.stride(3),
+                v.stride(0),
+                v.stride(1),
+                v.stride(2),
+                v.stride(3),
+                m_part.stride(0),
+                m_part.stride(1),
+                m_part.stride(2),
+                m_part.stride(3),
+                p_sum_part.stride(0),
+                p_sum_part.stride(1),
+                p_sum_part.stride(2),
+                p_sum_part.stride(3),
+                o_sum_part.stride(0),
+                o_sum_part.stride(1),
+                o_sum_part.stride(2),
+                o_sum_part.stride(3),
+                o_sum_part.stride(4),
+                INDEX=launch.index_type(q, k, v, m_part, p_sum_part, o_sum_part),
+            )
+        kernel, grid, options = _configure_latent_block_attend_merge(B, L, H, D, splits)
+        call.start(
+            kernel,
+            grid,
+            options,
+            o,
+            m_part,
+            p_sum_part,
+            o_sum_part,
+            L,
+            H,
+            D,
+            splits,
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            o.stride(3),
+            m_part.stride(0),
+            m_part.stride(1),
+            m_part.stride(2),
+            m_part.stride(3),
+            p_sum_part.stride(0),
+            p_sum_part.stride(1),
+            p_sum_part.stride(2),
+            p_sum_part.stride(3),
+            o_sum_part.stride(0),
+            o_sum_part.stride(1),
+            o_sum_part.stride(2),
+            o_sum_part.stride(3),
+            o_sum_part.stride(4),
+            INDEX=launch.index_type(o, m_part, p_sum_part, o_sum_part),
+        )
+    elif tiles is not None:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *launch.describe((q, k, v, o), tiles),
+            L,
+            H,
+            D,
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            o.stride(3),
+            INDEX=launch.index_type(q, k, v, o),
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            q,
+            k,
+            v,
+            o,
+            L,
+            H,
+            D,
+            q.stride(0),
+            q.stride(1),
+            q.stride(2),
+            q.stride(3),
+            k.stride(0),
+            k.stride(1),
+            k.stride(2),
+            k.stride(3),
+            v.stride(0),
+            v.stride(1),
+            v.stride(2),
+            v.stride(3),
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            o.stride(3),
+            INDEX=launch.index_type(q, k, v, o),
+        )
     aligned = launch.aligned(wo, o)
     width = max(t.element_size() for t in (wo, o))
-    kernel, grid, options = _configure_latent_block_out(B, L, H, D, width, aligned, tuned=call.tuned("out"))
-    call.start(
-        kernel,
-        grid,
-        options,
-        wo,
-        y,
-        o,
-        L,
-        H,
-        D,
-        wo.stride(0),
-        wo.stride(1),
-        wo.stride(2),
-        y.stride(0),
-        y.stride(1),
-        y.stride(2),
-        o.stride(0),
-        o.stride(1),
-        o.stride(2),
-        o.stride(3),
-        INDEX=launch.index_type(wo, y, o),
+    described = launch.describable(wo, o)
+    if not described and copying.copies_pay(L, D * H, wo, o):
+        wo = copying.aligned_rows(call, wo)
+        o = copying.aligned_rows(call, o)
+        described = launch.describable(wo, o)
+    kernel, grid, options, tiles = _configure_latent_block_out(
+        B, L, H, D, width, aligned, described, tuned=call.tuned("out")
     )
+    if tiles is not None:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *launch.describe((wo, y, o), tiles),
+            B,
+            L,
+            H,
+            D,
+            y.stride(0),
+            y.stride(1),
+            y.stride(2),
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            wo,
+            y,
+            o,
+            L,
+            H,
+            D,
+            wo.stride(0),
+            wo.stride(1),
+            wo.stride(2),
+            y.stride(0),
+            y.stride(1),
+            y.stride(2),
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            o.stride(3),
+            INDEX=launch.index_type(wo, y, o),
+        )
 
 
 def latent_block(
@@ -672,6 +1991,360 @@ def _latent_block__three_kernels_qkv(
 
 
 @triton.jit
+def _latent_block__three_kernels_qkv_described(
+    x_desc,
+    wq_desc,
+    wk_desc,
+    wv_desc,
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    L,
+    H,
+    D,
+    q_stride_B,
+    q_stride_L,
+    q_stride_H,
+    q_stride_D,
+    k_stride_B,
+    k_stride_L,
+    k_stride_H,
+    k_stride_D,
+    v_stride_B,
+    v_stride_L,
+    v_stride_H,
+    v_stride_D,
+    BLOCK_L: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_C: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, l in parallel by blocks, h in parallel, d in parallel by blocks, c streamed; tiles move through descriptors."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(L, BLOCK_L) * tl.cdiv(D, BLOCK_D)
+    h = pid // tiles % H
+    b = pid // tiles // H
+    pid = pid % tiles
+    pid_l, pid_d = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(D, BLOCK_D), GROUP)
+    l_first = pid_l * BLOCK_L
+    l = l_first + tl.arange(0, BLOCK_L)
+    d_first = pid_d * BLOCK_D
+    d = d_first + tl.arange(0, BLOCK_D)
+    q = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    k = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    v = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    for c_start in range(0, D * H, BLOCK_C):
+        x = x_desc.load([b, l_first, c_start]).reshape(BLOCK_L, BLOCK_C)
+        wq = wq_desc.load([c_start, h, d_first]).reshape(BLOCK_C, BLOCK_D)
+        # q: bf16[b, l, h, d] = sum[c](x[b, l, c] * wq[c, h, d])
+        q = tl.dot(x, wq, q, input_precision="ieee")
+        wk = wk_desc.load([c_start, h, d_first]).reshape(BLOCK_C, BLOCK_D)
+        # k: bf16[b, l, h, d] = sum[c](x[b, l, c] * wk[c, h, d])
+        k = tl.dot(x, wk, k, input_precision="ieee")
+        wv = wv_desc.load([c_start, h, d_first]).reshape(BLOCK_C, BLOCK_D)
+        # v: bf16[b, l, h, d] = sum[c](x[b, l, c] * wv[c, h, d])
+        v = tl.dot(x, wv, v, input_precision="ieee")
+    q_at = q_ptr + b * q_stride_B + l[:, None] * q_stride_L + h * q_stride_H + d[None, :] * q_stride_D
+    mask = (l[:, None] < L) & (d[None, :] < D)
+    tl.store(q_at, q, mask=mask)
+    k_at = k_ptr + b * k_stride_B + l[:, None] * k_stride_L + h * k_stride_H + d[None, :] * k_stride_D
+    tl.store(k_at, k, mask=mask)
+    v_at = v_ptr + b * v_stride_B + l[:, None] * v_stride_L + h * v_stride_H + d[None, :] * v_stride_D
+    tl.store(v_at, v, mask=mask)
+
+
+@triton.jit
+def _latent_block__three_kernels_qkv_part(
+    x_ptr,
+    wq_ptr,
+    wk_ptr,
+    wv_ptr,
+    q_part_ptr,
+    k_part_ptr,
+    v_part_ptr,
+    B,
+    L,
+    H,
+    D,
+    span,
+    x_stride_B,
+    x_stride_L,
+    x_stride_2,
+    wq_stride_0,
+    wq_stride_H,
+    wq_stride_D,
+    wk_stride_0,
+    wk_stride_H,
+    wk_stride_D,
+    wv_stride_0,
+    wv_stride_H,
+    wv_stride_D,
+    q_part_stride_splits,
+    q_part_stride_B,
+    q_part_stride_L,
+    q_part_stride_H,
+    q_part_stride_D,
+    k_part_stride_splits,
+    k_part_stride_B,
+    k_part_stride_L,
+    k_part_stride_H,
+    k_part_stride_D,
+    v_part_stride_splits,
+    v_part_stride_B,
+    v_part_stride_L,
+    v_part_stride_H,
+    v_part_stride_D,
+    BLOCK_L: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_C: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, l in parallel by blocks, h in parallel, d in parallel by blocks, c streamed, c in splits parts."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(L, BLOCK_L) * tl.cdiv(D, BLOCK_D)
+    h = pid // tiles % H
+    b = pid // tiles // H % B
+    part = pid // tiles // H // B
+    pid = pid % tiles
+    pid_l, pid_d = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(D, BLOCK_D), GROUP)
+    l = pid_l * BLOCK_L + tl.arange(0, BLOCK_L)
+    d = pid_d * BLOCK_D + tl.arange(0, BLOCK_D)
+    q = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    k = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    v = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    for c_start in range(part * span, tl.minimum(D * H, part * span + span), BLOCK_C):
+        c = (c_start + tl.arange(0, BLOCK_C)).to(INDEX)
+        x_at = x_ptr + b * x_stride_B + l[:, None] * x_stride_L + c[None, :] * x_stride_2
+        mask = (l[:, None] < L) & (c[None, :] < tl.cast(D, tl.int64) * H)
+        x = tl.load(x_at, mask=mask, other=0.0)
+        wq_at = wq_ptr + c[:, None] * wq_stride_0 + h * wq_stride_H + d[None, :] * wq_stride_D
+        mask_2 = (c[:, None] < tl.cast(D, tl.int64) * H) & (d[None, :] < D)
+        wq = tl.load(wq_at, mask=mask_2, other=0.0)
+        # q: bf16[b, l, h, d] = sum[c](x[b, l, c] * wq[c, h, d])
+        q = tl.dot(x, wq, q, input_precision="ieee")
+        wk_at = wk_ptr + c[:, None] * wk_stride_0 + h * wk_stride_H + d[None, :] * wk_stride_D
+        wk = tl.load(wk_at, mask=mask_2, other=0.0)
+        # k: bf16[b, l, h, d] = sum[c](x[b, l, c] * wk[c, h, d])
+        k = tl.dot(x, wk, k, input_precision="ieee")
+        wv_at = wv_ptr + c[:, None] * wv_stride_0 + h * wv_stride_H + d[None, :] * wv_stride_D
+        wv = tl.load(wv_at, mask=mask_2, other=0.0)
+        # v: bf16[b, l, h, d] = sum[c](x[b, l, c] * wv[c, h, d])
+        v = tl.dot(x, wv, v, input_precision="ieee")
+    q_part_at = (
+        q_part_ptr
+        + part * q_part_stride_splits
+        + b * q_part_stride_B
+        + l[:, None] * q_part_stride_L
+        + h * q_part_stride_H
+        + d[None, :] * q_part_stride_D
+    )
+    mask_3 = (l[:, None] < L) & (d[None, :] < D)
+    tl.store(q_part_at, q, mask=mask_3)
+    k_part_at = (
+        k_part_ptr
+        + part * k_part_stride_splits
+        + b * k_part_stride_B
+        + l[:, None] * k_part_stride_L
+        + h * k_part_stride_H
+        + d[None, :] * k_part_stride_D
+    )
+    tl.store(k_part_at, k, mask=mask_3)
+    v_part_at = (
+        v_part_ptr
+        + part * v_part_stride_splits
+        + b * v_part_stride_B
+        + l[:, None] * v_part_stride_L
+        + h * v_part_stride_H
+        + d[None, :] * v_part_stride_D
+    )
+    tl.store(v_part_at, v, mask=mask_3)
+
+
+@triton.jit
+def _latent_block__three_kernels_qkv_part_described(
+    x_desc,
+    wq_desc,
+    wk_desc,
+    wv_desc,
+    q_part_ptr,
+    k_part_ptr,
+    v_part_ptr,
+    B,
+    L,
+    H,
+    D,
+    span,
+    q_part_stride_splits,
+    q_part_stride_B,
+    q_part_stride_L,
+    q_part_stride_H,
+    q_part_stride_D,
+    k_part_stride_splits,
+    k_part_stride_B,
+    k_part_stride_L,
+    k_part_stride_H,
+    k_part_stride_D,
+    v_part_stride_splits,
+    v_part_stride_B,
+    v_part_stride_L,
+    v_part_stride_H,
+    v_part_stride_D,
+    BLOCK_L: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_C: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, l in parallel by blocks, h in parallel, d in parallel by blocks, c streamed, c in splits parts; tiles move through descriptors."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(L, BLOCK_L) * tl.cdiv(D, BLOCK_D)
+    h = pid // tiles % H
+    b = pid // tiles // H % B
+    part = pid // tiles // H // B
+    pid = pid % tiles
+    pid_l, pid_d = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(D, BLOCK_D), GROUP)
+    l_first = pid_l * BLOCK_L
+    l = l_first + tl.arange(0, BLOCK_L)
+    d_first = pid_d * BLOCK_D
+    d = d_first + tl.arange(0, BLOCK_D)
+    q = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    k = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    v = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    for c_start in range(part * span, tl.minimum(D * H, part * span + span), BLOCK_C):
+        x = x_desc.load([b, l_first, c_start]).reshape(BLOCK_L, BLOCK_C)
+        wq = wq_desc.load([c_start, h, d_first]).reshape(BLOCK_C, BLOCK_D)
+        # q: bf16[b, l, h, d] = sum[c](x[b, l, c] * wq[c, h, d])
+        q = tl.dot(x, wq, q, input_precision="ieee")
+        wk = wk_desc.load([c_start, h, d_first]).reshape(BLOCK_C, BLOCK_D)
+        # k: bf16[b, l, h, d] = sum[c](x[b, l, c] * wk[c, h, d])
+        k = tl.dot(x, wk, k, input_precision="ieee")
+        wv = wv_desc.load([c_start, h, d_first]).reshape(BLOCK_C, BLOCK_D)
+        # v: bf16[b, l, h, d] = sum[c](x[b, l, c] * wv[c, h, d])
+        v = tl.dot(x, wv, v, input_precision="ieee")
+    q_part_at = (
+        q_part_ptr
+        + part * q_part_stride_splits
+        + b * q_part_stride_B
+        + l[:, None] * q_part_stride_L
+        + h * q_part_stride_H
+        + d[None, :] * q_part_stride_D
+    )
+    mask = (l[:, None] < L) & (d[None, :] < D)
+    tl.store(q_part_at, q, mask=mask)
+    k_part_at = (
+        k_part_ptr
+        + part * k_part_stride_splits
+        + b * k_part_stride_B
+        + l[:, None] * k_part_stride_L
+        + h * k_part_stride_H
+        + d[None, :] * k_part_stride_D
+    )
+    tl.store(k_part_at, k, mask=mask)
+    v_part_at = (
+        v_part_ptr
+        + part * v_part_stride_splits
+        + b * v_part_stride_B
+        + l[:, None] * v_part_stride_L
+        + h * v_part_stride_H
+        + d[None, :] * v_part_stride_D
+    )
+    tl.store(v_part_at, v, mask=mask)
+
+
+@triton.jit(do_not_specialize=["splits"])
+def _latent_block__three_kernels_qkv_merge(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    q_part_ptr,
+    k_part_ptr,
+    v_part_ptr,
+    L,
+    H,
+    D,
+    splits,
+    q_stride_B,
+    q_stride_L,
+    q_stride_H,
+    q_stride_D,
+    k_stride_B,
+    k_stride_L,
+    k_stride_H,
+    k_stride_D,
+    v_stride_B,
+    v_stride_L,
+    v_stride_H,
+    v_stride_D,
+    q_part_stride_splits,
+    q_part_stride_B,
+    q_part_stride_L,
+    q_part_stride_H,
+    q_part_stride_D,
+    k_part_stride_splits,
+    k_part_stride_B,
+    k_part_stride_L,
+    k_part_stride_H,
+    k_part_stride_D,
+    v_part_stride_splits,
+    v_part_stride_B,
+    v_part_stride_L,
+    v_part_stride_H,
+    v_part_stride_D,
+    BLOCK_splits: tl.constexpr,
+    BLOCK_L: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, l in parallel by blocks, h in parallel, d in parallel by blocks, parts of c joined."""
+    pid = tl.program_id(0).to(INDEX)
+    d = (pid % tl.cdiv(D, BLOCK_D)) * BLOCK_D + tl.arange(0, BLOCK_D)
+    h = pid // tl.cdiv(D, BLOCK_D) % H
+    l = (pid // tl.cdiv(D, BLOCK_D) // H % tl.cdiv(L, BLOCK_L)) * BLOCK_L + tl.arange(0, BLOCK_L)
+    b = pid // tl.cdiv(D, BLOCK_D) // H // tl.cdiv(L, BLOCK_L)
+    part = tl.arange(0, BLOCK_splits).to(INDEX)
+    q_parts_at = (
+        q_part_ptr
+        + part[:, None, None] * q_part_stride_splits
+        + b * q_part_stride_B
+        + l[None, :, None] * q_part_stride_L
+        + h * q_part_stride_H
+        + d[None, None, :] * q_part_stride_D
+    )
+    mask = (part[:, None, None] < splits) & (l[None, :, None] < L) & (d[None, None, :] < D)
+    q_parts = tl.load(q_parts_at, mask=mask, other=0.0)
+    q = tl.sum(q_parts, axis=0)
+    k_parts_at = (
+        k_part_ptr
+        + part[:, None, None] * k_part_stride_splits
+        + b * k_part_stride_B
+        + l[None, :, None] * k_part_stride_L
+        + h * k_part_stride_H
+        + d[None, None, :] * k_part_stride_D
+    )
+    k_parts = tl.load(k_parts_at, mask=mask, other=0.0)
+    k = tl.sum(k_parts, axis=0)
+    v_parts_at = (
+        v_part_ptr
+        + part[:, None, None] * v_part_stride_splits
+        + b * v_part_stride_B
+        + l[None, :, None] * v_part_stride_L
+        + h * v_part_stride_H
+        + d[None, None, :] * v_part_stride_D
+    )
+    v_parts = tl.load(v_parts_at, mask=mask, other=0.0)
+    v = tl.sum(v_parts, axis=0)
+    q_at = q_ptr + b * q_stride_B + l[:, None] * q_stride_L + h * q_stride_H + d[None, :] * q_stride_D
+    mask_2 = (l[:, None] < L) & (d[None, :] < D)
+    tl.store(q_at, q, mask=mask_2)
+    k_at = k_ptr + b * k_stride_B + l[:, None] * k_stride_L + h * k_stride_H + d[None, :] * k_stride_D
+    tl.store(k_at, k, mask=mask_2)
+    v_at = v_ptr + b * v_stride_B + l[:, None] * v_stride_L + h * v_stride_H + d[None, :] * v_stride_D
+    tl.store(v_at, v, mask=mask_2)
+
+
+@triton.jit
 def _latent_block__three_kernels_attend(
     q_ptr,
     k_ptr,
@@ -704,6 +2377,7 @@ def _latent_block__three_kernels_attend(
     """Streamed: b in parallel, i in parallel by blocks, h in parallel, d whole, j streamed.
 
     o: p.sum.1 leaves the sum over j.
+    p: multiplies by the reciprocal of what a launch has once.
     p: online beside p by g = exp(m_old - m_new).
     o: online beside p by g = exp(m_old - m_new).
     """
@@ -718,30 +2392,40 @@ def _latent_block__three_kernels_attend(
     m = tl.full((BLOCK_I,), float("-inf"), tl.float32)
     p_sum = tl.zeros((BLOCK_I,), tl.float32)
     o_sum = tl.zeros((BLOCK_I, BLOCK_D), tl.float32)
-    for j_start in range(0, L, BLOCK_J):
-        j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
-        k_at = k_ptr + b * k_stride_B + j[None, :] * k_stride_L + h * k_stride_H + d[:, None] * k_stride_D
-        mask_2 = (d[:, None] < D) & (j[None, :] < L)
-        k = tl.load(k_at, mask=mask_2, other=0.0)
-        # s: bf16[b, h, i, j] = sum[d](q[b, i, h, d] * k[b, j, h, d])
-        s = tl.dot(q, k, input_precision="ieee")
-        p_x = s / tl.sqrt(tl.cast(D, tl.float32))
-        m_chunk = reduce_max(tl.where(j[None, :] < L, p_x, float("-inf")), axis=1)
-        m_new = maximum(m, m_chunk)
-        # before the first finite value the state has no mass: keep exp(-inf - -inf) out
-        m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
-        e = tl.exp(p_x - m_safe[:, None])
-        scale = tl.exp(m - m_safe)
-        p_sum = p_sum * scale
-        p_sum_chunk = tl.sum(tl.where(j[None, :] < L, e, 0.0), axis=1)
-        p_sum = p_sum + p_sum_chunk
-        v_at = v_ptr + b * v_stride_B + j[:, None] * v_stride_L + h * v_stride_H + d[None, :] * v_stride_D
-        mask_3 = (j[:, None] < L) & (d[None, :] < D)
-        v = tl.load(v_at, mask=mask_3, other=0.0)
-        # o: bf16[b, i, h, d] = sum[j] using bf16 (p[b, h, i, j] * v[b, j, h, d])
-        o_sum = o_sum * scale[:, None]
-        o_sum = tl.dot(tl.where(j[None, :] < L, e, 0.0).to(tl.bfloat16), v, o_sum, input_precision="ieee")
-        m = m_new
+    # tiles inside, then the masked one
+    j_inner = L // BLOCK_J * BLOCK_J
+    for j_part in tl.static_range(2):
+        for j_start in range(j_inner if j_part == 1 else 0, L if j_part == 1 else j_inner, BLOCK_J):
+            j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
+            k_at = k_ptr + b * k_stride_B + j[None, :] * k_stride_L + h * k_stride_H + d[:, None] * k_stride_D
+            mask_2 = (d[:, None] < D) & (j[None, :] < L)
+            k = tl.load(k_at, mask=mask_2, other=0.0)
+            # s: bf16[b, h, i, j] = sum[d](q[b, i, h, d] * k[b, j, h, d])
+            s = tl.dot(q, k, input_precision="ieee")
+            m_chunk = reduce_max(tl.where(j[None, :] < L, s, float("-inf")) if j_part == 1 else s, axis=1)
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(j[None, :] < L, e, 0.0) if j_part == 1 else e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v_at = v_ptr + b * v_stride_B + j[:, None] * v_stride_L + h * v_stride_H + d[None, :] * v_stride_D
+            mask_3 = (j[:, None] < L) & (d[None, :] < D)
+            v = tl.load(v_at, mask=mask_3, other=0.0)
+            # o: bf16[b, i, h, d] = sum[j] using bf16 (p[b, h, i, j] * v[b, j, h, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = tl.dot(
+                (tl.where(j[None, :] < L, e, 0.0) if j_part == 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
     # a row without a finite value is what IEEE arithmetic makes of it
     p_sum = tl.where((m == float("-inf")) & (L > 0), float("nan"), p_sum)
     # a row without a finite value is what IEEE arithmetic makes of it
@@ -749,6 +2433,410 @@ def _latent_block__three_kernels_attend(
     o = tl.where(L > 0, o_sum / p_sum[:, None], 0.0)
     o_at = o_ptr + b * o_stride_B + i[:, None] * o_stride_L + h * o_stride_H + d[None, :] * o_stride_D
     tl.store(o_at, o, mask=mask)
+
+
+@triton.jit
+def _latent_block__three_kernels_attend_described(
+    q_desc,
+    k_desc,
+    v_desc,
+    o_ptr,
+    L,
+    H,
+    D,
+    o_stride_B,
+    o_stride_L,
+    o_stride_H,
+    o_stride_D,
+    BLOCK_I: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_J: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, i in parallel by blocks, h in parallel, d whole, j streamed; tiles move through descriptors.
+
+    o: p.sum.1 leaves the sum over j.
+    p: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    h = pid % H
+    i_first = (pid // H % tl.cdiv(L, BLOCK_I)) * BLOCK_I
+    i = i_first + tl.arange(0, BLOCK_I)
+    b = pid // H // tl.cdiv(L, BLOCK_I)
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    q = q_desc.load([b, i_first, h, 0]).reshape(BLOCK_I, BLOCK_D)
+    m = tl.full((BLOCK_I,), float("-inf"), tl.float32)
+    p_sum = tl.zeros((BLOCK_I,), tl.float32)
+    o_sum = tl.zeros((BLOCK_I, BLOCK_D), tl.float32)
+    # tiles inside, then the masked one
+    j_inner = L // BLOCK_J * BLOCK_J
+    for j_part in tl.static_range(2):
+        for j_start in range(j_inner if j_part == 1 else 0, L if j_part == 1 else j_inner, BLOCK_J):
+            j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
+            k = k_desc.load([b, j_start, h, 0]).reshape(BLOCK_J, BLOCK_D).T
+            # s: bf16[b, h, i, j] = sum[d](q[b, i, h, d] * k[b, j, h, d])
+            s = tl.dot(q, k, input_precision="ieee")
+            m_chunk = reduce_max(tl.where(j[None, :] < L, s, float("-inf")) if j_part == 1 else s, axis=1)
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(j[None, :] < L, e, 0.0) if j_part == 1 else e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v = v_desc.load([b, j_start, h, 0]).reshape(BLOCK_J, BLOCK_D)
+            # o: bf16[b, i, h, d] = sum[j] using bf16 (p[b, h, i, j] * v[b, j, h, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = tl.dot(
+                (tl.where(j[None, :] < L, e, 0.0) if j_part == 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    # a row without a finite value is what IEEE arithmetic makes of it
+    p_sum = tl.where((m == float("-inf")) & (L > 0), float("nan"), p_sum)
+    # a row without a finite value is what IEEE arithmetic makes of it
+    o_sum = tl.where((m[:, None] == float("-inf")) & (L > 0), float("nan"), o_sum)
+    o = tl.where(L > 0, o_sum / p_sum[:, None], 0.0)
+    o_at = o_ptr + b * o_stride_B + i[:, None] * o_stride_L + h * o_stride_H + d[None, :] * o_stride_D
+    mask = (i[:, None] < L) & (d[None, :] < D)
+    tl.store(o_at, o, mask=mask)
+
+
+@triton.jit
+def _latent_block__three_kernels_attend_part(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    m_part_ptr,
+    p_sum_part_ptr,
+    o_sum_part_ptr,
+    B,
+    L,
+    H,
+    D,
+    span,
+    q_stride_B,
+    q_stride_L,
+    q_stride_H,
+    q_stride_D,
+    k_stride_B,
+    k_stride_L,
+    k_stride_H,
+    k_stride_D,
+    v_stride_B,
+    v_stride_L,
+    v_stride_H,
+    v_stride_D,
+    m_part_stride_splits,
+    m_part_stride_B,
+    m_part_stride_L,
+    m_part_stride_H,
+    p_sum_part_stride_splits,
+    p_sum_part_stride_B,
+    p_sum_part_stride_L,
+    p_sum_part_stride_H,
+    o_sum_part_stride_splits,
+    o_sum_part_stride_B,
+    o_sum_part_stride_L,
+    o_sum_part_stride_H,
+    o_sum_part_stride_D,
+    BLOCK_I: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_J: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, i in parallel by blocks, h in parallel, d whole, j streamed, j in splits parts.
+
+    o: p.sum.1 leaves the sum over j.
+    p: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    h = pid % H
+    i = (pid // H % tl.cdiv(L, BLOCK_I)) * BLOCK_I + tl.arange(0, BLOCK_I)
+    b = pid // H // tl.cdiv(L, BLOCK_I) % B
+    part = pid // H // tl.cdiv(L, BLOCK_I) // B
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    q_at = q_ptr + b * q_stride_B + i[:, None] * q_stride_L + h * q_stride_H + d[None, :] * q_stride_D
+    mask = (i[:, None] < L) & (d[None, :] < D)
+    q = tl.load(q_at, mask=mask, other=0.0)
+    m = tl.full((BLOCK_I,), float("-inf"), tl.float32)
+    p_sum = tl.zeros((BLOCK_I,), tl.float32)
+    o_sum = tl.zeros((BLOCK_I, BLOCK_D), tl.float32)
+    # tiles inside, then the masked ones at the edge
+    j_inner = (
+        part * span + tl.maximum(tl.minimum(L, part * span + span) - (part * span), 0) // BLOCK_J * BLOCK_J
+    )
+    for j_part in tl.static_range(2):
+        for j_start in range(
+            j_inner if j_part == 1 else part * span,
+            tl.minimum(L, part * span + span) if j_part == 1 else j_inner,
+            BLOCK_J,
+        ):
+            j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
+            k_at = k_ptr + b * k_stride_B + j[None, :] * k_stride_L + h * k_stride_H + d[:, None] * k_stride_D
+            mask_2 = (d[:, None] < D) & (j[None, :] < L)
+            k = tl.load(k_at, mask=mask_2, other=0.0)
+            # s: bf16[b, h, i, j] = sum[d](q[b, i, h, d] * k[b, j, h, d])
+            s = tl.dot(q, k, input_precision="ieee")
+            m_chunk = reduce_max(tl.where(j[None, :] < L, s, float("-inf")) if j_part == 1 else s, axis=1)
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(j[None, :] < L, e, 0.0) if j_part == 1 else e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v_at = v_ptr + b * v_stride_B + j[:, None] * v_stride_L + h * v_stride_H + d[None, :] * v_stride_D
+            mask_3 = (j[:, None] < L) & (d[None, :] < D)
+            v = tl.load(v_at, mask=mask_3, other=0.0)
+            # o: bf16[b, i, h, d] = sum[j] using bf16 (p[b, h, i, j] * v[b, j, h, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = tl.dot(
+                (tl.where(j[None, :] < L, e, 0.0) if j_part == 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    m_part_at = (
+        m_part_ptr
+        + part * m_part_stride_splits
+        + b * m_part_stride_B
+        + i * m_part_stride_L
+        + h * m_part_stride_H
+    )
+    tl.store(m_part_at, m, mask=i < L)
+    p_sum_part_at = (
+        p_sum_part_ptr
+        + part * p_sum_part_stride_splits
+        + b * p_sum_part_stride_B
+        + i * p_sum_part_stride_L
+        + h * p_sum_part_stride_H
+    )
+    tl.store(p_sum_part_at, p_sum, mask=i < L)
+    o_sum_part_at = (
+        o_sum_part_ptr
+        + part * o_sum_part_stride_splits
+        + b * o_sum_part_stride_B
+        + i[:, None] * o_sum_part_stride_L
+        + h * o_sum_part_stride_H
+        + d[None, :] * o_sum_part_stride_D
+    )
+    tl.store(o_sum_part_at, o_sum, mask=mask)
+
+
+@triton.jit
+def _latent_block__three_kernels_attend_part_described(
+    q_desc,
+    k_desc,
+    v_desc,
+    m_part_ptr,
+    p_sum_part_ptr,
+    o_sum_part_ptr,
+    B,
+    L,
+    H,
+    D,
+    span,
+    m_part_stride_splits,
+    m_part_stride_B,
+    m_part_stride_L,
+    m_part_stride_H,
+    p_sum_part_stride_splits,
+    p_sum_part_stride_B,
+    p_sum_part_stride_L,
+    p_sum_part_stride_H,
+    o_sum_part_stride_splits,
+    o_sum_part_stride_B,
+    o_sum_part_stride_L,
+    o_sum_part_stride_H,
+    o_sum_part_stride_D,
+    BLOCK_I: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_J: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, i in parallel by blocks, h in parallel, d whole, j streamed, j in splits parts; tiles move through descriptors.
+
+    o: p.sum.1 leaves the sum over j.
+    p: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    h = pid % H
+    i_first = (pid // H % tl.cdiv(L, BLOCK_I)) * BLOCK_I
+    i = i_first + tl.arange(0, BLOCK_I)
+    b = pid // H // tl.cdiv(L, BLOCK_I) % B
+    part = pid // H // tl.cdiv(L, BLOCK_I) // B
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    q = q_desc.load([b, i_first, h, 0]).reshape(BLOCK_I, BLOCK_D)
+    m = tl.full((BLOCK_I,), float("-inf"), tl.float32)
+    p_sum = tl.zeros((BLOCK_I,), tl.float32)
+    o_sum = tl.zeros((BLOCK_I, BLOCK_D), tl.float32)
+    # tiles inside, then the masked ones at the edge
+    j_inner = (
+        part * span + tl.maximum(tl.minimum(L, part * span + span) - (part * span), 0) // BLOCK_J * BLOCK_J
+    )
+    for j_part in tl.static_range(2):
+        for j_start in range(
+            j_inner if j_part == 1 else part * span,
+            tl.minimum(L, part * span + span) if j_part == 1 else j_inner,
+            BLOCK_J,
+        ):
+            j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
+            k = k_desc.load([b, j_start, h, 0]).reshape(BLOCK_J, BLOCK_D).T
+            # s: bf16[b, h, i, j] = sum[d](q[b, i, h, d] * k[b, j, h, d])
+            s = tl.dot(q, k, input_precision="ieee")
+            m_chunk = reduce_max(tl.where(j[None, :] < L, s, float("-inf")) if j_part == 1 else s, axis=1)
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(j[None, :] < L, e, 0.0) if j_part == 1 else e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v = v_desc.load([b, j_start, h, 0]).reshape(BLOCK_J, BLOCK_D)
+            # o: bf16[b, i, h, d] = sum[j] using bf16 (p[b, h, i, j] * v[b, j, h, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = tl.dot(
+                (tl.where(j[None, :] < L, e, 0.0) if j_part == 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    m_part_at = (
+        m_part_ptr
+        + part * m_part_stride_splits
+        + b * m_part_stride_B
+        + i * m_part_stride_L
+        + h * m_part_stride_H
+    )
+    tl.store(m_part_at, m, mask=i < L)
+    p_sum_part_at = (
+        p_sum_part_ptr
+        + part * p_sum_part_stride_splits
+        + b * p_sum_part_stride_B
+        + i * p_sum_part_stride_L
+        + h * p_sum_part_stride_H
+    )
+    tl.store(p_sum_part_at, p_sum, mask=i < L)
+    o_sum_part_at = (
+        o_sum_part_ptr
+        + part * o_sum_part_stride_splits
+        + b * o_sum_part_stride_B
+        + i[:, None] * o_sum_part_stride_L
+        + h * o_sum_part_stride_H
+        + d[None, :] * o_sum_part_stride_D
+    )
+    mask = (i[:, None] < L) & (d[None, :] < D)
+    tl.store(o_sum_part_at, o_sum, mask=mask)
+
+
+@triton.jit(do_not_specialize=["splits"])
+def _latent_block__three_kernels_attend_merge(
+    o_ptr,
+    m_part_ptr,
+    p_sum_part_ptr,
+    o_sum_part_ptr,
+    L,
+    H,
+    D,
+    splits,
+    o_stride_B,
+    o_stride_L,
+    o_stride_H,
+    o_stride_D,
+    m_part_stride_splits,
+    m_part_stride_B,
+    m_part_stride_L,
+    m_part_stride_H,
+    p_sum_part_stride_splits,
+    p_sum_part_stride_B,
+    p_sum_part_stride_L,
+    p_sum_part_stride_H,
+    o_sum_part_stride_splits,
+    o_sum_part_stride_B,
+    o_sum_part_stride_L,
+    o_sum_part_stride_H,
+    o_sum_part_stride_D,
+    BLOCK_splits: tl.constexpr,
+    BLOCK_L: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, i in parallel by blocks, h in parallel, d whole, parts of j joined.
+
+    o: p.sum.1 leaves the sum over j.
+    p: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    h = pid % H
+    i = (pid // H % tl.cdiv(L, BLOCK_L)) * BLOCK_L + tl.arange(0, BLOCK_L)
+    b = pid // H // tl.cdiv(L, BLOCK_L)
+    part = tl.arange(0, BLOCK_splits).to(INDEX)
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    m_parts_at = (
+        m_part_ptr
+        + part[:, None] * m_part_stride_splits
+        + b * m_part_stride_B
+        + i[None, :] * m_part_stride_L
+        + h * m_part_stride_H
+    )
+    mask = (part[:, None] < splits) & (i[None, :] < L)
+    m_parts = tl.load(m_parts_at, mask=mask, other=float("-inf"))
+    m = reduce_max(m_parts, axis=0)
+    m_safe_2 = tl.where(m == float("-inf"), 0.0, m)
+    p_sum_parts_at = (
+        p_sum_part_ptr
+        + part[:, None] * p_sum_part_stride_splits
+        + b * p_sum_part_stride_B
+        + i[None, :] * p_sum_part_stride_L
+        + h * p_sum_part_stride_H
+    )
+    p_sum_parts = tl.load(p_sum_parts_at, mask=mask, other=0.0)
+    scale_2 = tl.exp(m_parts - m_safe_2[None, :])
+    p_sum = tl.sum(p_sum_parts * scale_2, axis=0)
+    o_sum_parts_at = (
+        o_sum_part_ptr
+        + part[:, None, None] * o_sum_part_stride_splits
+        + b * o_sum_part_stride_B
+        + i[None, :, None] * o_sum_part_stride_L
+        + h * o_sum_part_stride_H
+        + d[None, None, :] * o_sum_part_stride_D
+    )
+    mask_2 = (part[:, None, None] < splits) & (i[None, :, None] < L) & (d[None, None, :] < D)
+    o_sum_parts = tl.load(o_sum_parts_at, mask=mask_2, other=0.0)
+    o_sum = tl.sum(o_sum_parts * scale_2[:, :, None], axis=0)
+    # a row without a finite value is what IEEE arithmetic makes of it
+    p_sum = tl.where((m == float("-inf")) & (L > 0), float("nan"), p_sum)
+    # a row without a finite value is what IEEE arithmetic makes of it
+    o_sum = tl.where((m[:, None] == float("-inf")) & (L > 0), float("nan"), o_sum)
+    o = tl.where(L > 0, o_sum / p_sum[:, None], 0.0)
+    o_at = o_ptr + b * o_stride_B + i[:, None] * o_stride_L + h * o_stride_H + d[None, :] * o_stride_D
+    mask_3 = (i[:, None] < L) & (d[None, :] < D)
+    tl.store(o_at, o, mask=mask_3)
 
 
 @triton.jit
@@ -800,6 +2888,46 @@ def _latent_block__three_kernels_out_streamed0(
 
 
 @triton.jit
+def _latent_block__three_kernels_out_streamed0_described(
+    wo_desc,
+    y_ptr,
+    o_desc,
+    B,
+    L,
+    H,
+    D,
+    y_stride_B,
+    y_stride_L,
+    y_stride_2,
+    BLOCK_L: tl.constexpr,
+    BLOCK_C: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    GROUP: tl.constexpr,
+):
+    """Streamed: b in parallel, l in parallel by blocks, c in parallel by blocks, d whole, h streamed; tiles move through descriptors."""
+    for pid in tl.range(
+        tl.program_id(0), B * tl.cdiv(L, BLOCK_L) * tl.cdiv(D * H, BLOCK_C), tl.num_programs(0), flatten=True
+    ):
+        tiles = tl.cdiv(L, BLOCK_L) * tl.cdiv(D * H, BLOCK_C)
+        b = pid // tiles
+        pid = pid % tiles
+        pid_l, pid_c = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(D * H, BLOCK_C), GROUP)
+        l_first = pid_l * BLOCK_L
+        l = l_first + tl.arange(0, BLOCK_L)
+        c_first = pid_c * BLOCK_C
+        c = c_first + tl.arange(0, BLOCK_C)
+        y = tl.zeros((BLOCK_L, BLOCK_C), tl.float32)
+        for h in range(H):
+            o = o_desc.load([b, l_first, h, 0]).reshape(BLOCK_L, BLOCK_D)
+            wo = wo_desc.load([h, 0, c_first]).reshape(BLOCK_D, BLOCK_C)
+            # y[b, l, c] = sum[h, d](o[b, l, h, d] * wo[h, d, c])
+            y = tl.dot(o, wo, y, input_precision="ieee")
+        y_at = y_ptr + b * y_stride_B + l[:, None] * y_stride_L + c[None, :] * y_stride_2
+        mask = (l[:, None] < L) & (c[None, :] < tl.cast(D, tl.int64) * H)
+        tl.store(y_at, y, mask=mask)
+
+
+@triton.jit
 def _latent_block__three_kernels_out_streamed1(
     wo_ptr,
     y_ptr,
@@ -848,6 +2976,47 @@ def _latent_block__three_kernels_out_streamed1(
     tl.store(y_at, y, mask=mask_3)
 
 
+@triton.jit
+def _latent_block__three_kernels_out_streamed1_described(
+    wo_desc,
+    y_ptr,
+    o_desc,
+    B,
+    L,
+    H,
+    D,
+    y_stride_B,
+    y_stride_L,
+    y_stride_2,
+    BLOCK_L: tl.constexpr,
+    BLOCK_C: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    GROUP: tl.constexpr,
+):
+    """Streamed: b in parallel, l in parallel by blocks, c in parallel by blocks, h streamed, d streamed; tiles move through descriptors."""
+    for pid in tl.range(
+        tl.program_id(0), B * tl.cdiv(L, BLOCK_L) * tl.cdiv(D * H, BLOCK_C), tl.num_programs(0), flatten=True
+    ):
+        tiles = tl.cdiv(L, BLOCK_L) * tl.cdiv(D * H, BLOCK_C)
+        b = pid // tiles
+        pid = pid % tiles
+        pid_l, pid_c = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(D * H, BLOCK_C), GROUP)
+        l_first = pid_l * BLOCK_L
+        l = l_first + tl.arange(0, BLOCK_L)
+        c_first = pid_c * BLOCK_C
+        c = c_first + tl.arange(0, BLOCK_C)
+        y = tl.zeros((BLOCK_L, BLOCK_C), tl.float32)
+        for h in range(H):
+            for d_start in range(0, D, BLOCK_D):
+                o = o_desc.load([b, l_first, h, d_start]).reshape(BLOCK_L, BLOCK_D)
+                wo = wo_desc.load([h, d_start, c_first]).reshape(BLOCK_D, BLOCK_C)
+                # y[b, l, c] = sum[h, d](o[b, l, h, d] * wo[h, d, c])
+                y = tl.dot(o, wo, y, input_precision="ieee")
+        y_at = y_ptr + b * y_stride_B + l[:, None] * y_stride_L + c[None, :] * y_stride_2
+        mask = (l[:, None] < L) & (c[None, :] < tl.cast(D, tl.int64) * H)
+        tl.store(y_at, y, mask=mask)
+
+
 def _configure_latent_block__three_kernels_qkv(
     B: int,
     L: int,
@@ -855,6 +3024,7 @@ def _configure_latent_block__three_kernels_qkv(
     D: int,
     width: int,
     aligned: bool,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
@@ -862,7 +3032,9 @@ def _configure_latent_block__three_kernels_qkv(
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
         (128, 64, 64, 8, 3),
+        (64, 64, 128, 4, 3),
         (64, 64, 64, 4, 4),
+        (32, 64, 128, 4, 4),
         (32, 64, 64, 4, 4),
         (16, 128, 64, 4, 4),
         (16, 64, 128, 4, 4),
@@ -876,6 +3048,20 @@ def _configure_latent_block__three_kernels_qkv(
             (32, 32, 32, 4, 2),
             (16, 32, 32, 2, 2),
             (16, 16, 32, 2, 2),
+        )
+    elif described:
+        tiles = (
+            (128, 128, 64, 8, 3),
+            (128, 64, 64, 8, 3),
+            (64, 128, 64, 4, 3),
+            (64, 64, 128, 4, 3),
+            (64, 64, 64, 4, 4),
+            (32, 64, 128, 4, 3),
+            (32, 64, 64, 4, 4),
+            (16, 128, 64, 4, 4),
+            (16, 64, 128, 4, 4),
+            (16, 32, 128, 2, 4),
+            (16, 16, 64, 2, 4),
         )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
@@ -890,9 +3076,45 @@ def _configure_latent_block__three_kernels_qkv(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_latent_block__three_kernels_qkv")
+    if described:
+        return (
+            _latent_block__three_kernels_qkv_described,
+            B * triton.cdiv(L, options["BLOCK_L"]) * H * triton.cdiv(D, options["BLOCK_D"]),
+            options,
+            (
+                (1, options["BLOCK_L"], options["BLOCK_C"]),
+                (options["BLOCK_C"], 1, options["BLOCK_D"]),
+                (options["BLOCK_C"], 1, options["BLOCK_D"]),
+                (options["BLOCK_C"], 1, options["BLOCK_D"]),
+                None,
+                None,
+                None,
+            ),
+        )
     return (
         _latent_block__three_kernels_qkv,
         B * triton.cdiv(L, options["BLOCK_L"]) * H * triton.cdiv(D, options["BLOCK_D"]),
+        options,
+        None,
+    )
+
+
+def _configure_latent_block__three_kernels_qkv_merge(B: int, L: int, H: int, D: int, splits: int):
+    """Kernel, grid and launch options of `_latent_block__three_kernels_qkv_merge` for one shape."""
+    BLOCK_splits = launch.power_of_2(splits)
+    BLOCK_L = launch.power_of_2(L, 1, 1)
+    BLOCK_D = launch.power_of_2(D, 1, 128)
+    options = {
+        "BLOCK_splits": BLOCK_splits,
+        "BLOCK_L": BLOCK_L,
+        "BLOCK_D": BLOCK_D,
+        "num_warps": launch.warps(BLOCK_splits * BLOCK_L * BLOCK_D, 32),
+        "num_stages": 1,
+        "enable_fp_fusion": True,
+    }
+    return (
+        _latent_block__three_kernels_qkv_merge,
+        B * triton.cdiv(L, BLOCK_L) * H * triton.cdiv(D, BLOCK_D),
         options,
     )
 
@@ -903,23 +3125,55 @@ def _configure_latent_block__three_kernels_attend(
     H: int,
     D: int,
     width: int,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `attend` for one shape."""
     BLOCK_D = launch.power_of_2(D, 16)
-    BLOCK_I = launch.power_of_2(L, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_D))))
-    BLOCK_J = launch.power_of_2(L, 16, 64 if width < 4 else 32)
+    # rows, chunk, warps, stages: the first that registers and shared memory hold
+    BLOCK_I, chunk, num_warps, num_stages = launch.pick_chain(
+        L, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D, width, 232448, B * H
+    )
+    BLOCK_J = launch.power_of_2(L, 16, chunk)
     options = {
         "BLOCK_I": BLOCK_I,
         "BLOCK_D": BLOCK_D,
         "BLOCK_J": BLOCK_J,
-        "num_warps": 8 if width < 4 else 4,
-        "num_stages": 2,
+        "num_warps": num_warps,
+        "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_latent_block__three_kernels_attend")
-    return _latent_block__three_kernels_attend, B * triton.cdiv(L, options["BLOCK_I"]) * H, options
+    if described and options["BLOCK_D"] <= 256:
+        return (
+            _latent_block__three_kernels_attend_described,
+            B * triton.cdiv(L, options["BLOCK_I"]) * H,
+            options,
+            (
+                (1, options["BLOCK_I"], 1, options["BLOCK_D"]),
+                (1, options["BLOCK_J"], 1, options["BLOCK_D"]),
+                (1, options["BLOCK_J"], 1, options["BLOCK_D"]),
+                None,
+            ),
+        )
+    return _latent_block__three_kernels_attend, B * triton.cdiv(L, options["BLOCK_I"]) * H, options, None
+
+
+def _configure_latent_block__three_kernels_attend_merge(B: int, L: int, H: int, D: int, splits: int):
+    """Kernel, grid and launch options of `_latent_block__three_kernels_attend_merge` for one shape."""
+    BLOCK_splits = launch.power_of_2(splits)
+    BLOCK_L = launch.power_of_2(L, 1, 1)
+    BLOCK_D = launch.power_of_2(D)
+    options = {
+        "BLOCK_splits": BLOCK_splits,
+        "BLOCK_L": BLOCK_L,
+        "BLOCK_D": BLOCK_D,
+        "num_warps": launch.warps(BLOCK_splits * BLOCK_L * BLOCK_D, 32),
+        "num_stages": 1,
+        "enable_fp_fusion": True,
+    }
+    return _latent_block__three_kernels_attend_merge, B * triton.cdiv(L, BLOCK_L) * H, options
 
 
 def _configure_latent_block__three_kernels_out(
@@ -929,40 +3183,93 @@ def _configure_latent_block__three_kernels_out(
     D: int,
     width: int,
     aligned: bool,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `out` for one shape."""
     BLOCK_D = launch.power_of_2(D, 16)
-    if BLOCK_D <= 512 and launch.chosen(tuned, "_latent_block__three_kernels_out_streamed0"):
-        BLOCK_L = launch.power_of_2(
-            L, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_D)))
+    if BLOCK_D <= 128 and launch.chosen(tuned, "_latent_block__three_kernels_out_streamed0"):
+        # rows, columns, depth, warps, stages: the first that fills the device
+        tiles = (
+            (128, 256, 64, 8, 3),
+            (128, 128, 64, 8, 4),
+            (128, 64, 64, 4, 3),
+            (64, 128, 64, 4, 4),
+            (64, 64, 128, 4, 3),
+            (64, 64, 64, 4, 4),
+            (32, 64, 128, 4, 4),
+            (32, 64, 64, 4, 4),
+            (16, 128, 64, 4, 4),
+            (16, 64, 128, 4, 4),
+            (16, 32, 128, 2, 4),
+            (16, 16, 64, 2, 4),
         )
-        BLOCK_C = launch.power_of_2(
-            D * H, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_D)))
-        )
+        if width == 4:
+            tiles = (
+                (64, 64, 16, 4, 2),
+                (64, 32, 16, 4, 2),
+                (32, 32, 32, 4, 2),
+                (16, 32, 32, 2, 2),
+                (16, 16, 32, 2, 2),
+            )
+        elif described:
+            tiles = (
+                (128, 256, 64, 8, 3),
+                (128, 128, 64, 8, 4),
+                (128, 64, 64, 4, 3),
+                (64, 128, 64, 4, 4),
+                (64, 64, 128, 4, 3),
+                (64, 64, 64, 4, 4),
+                (32, 64, 128, 4, 4),
+                (32, 64, 64, 4, 4),
+                (16, 128, 64, 4, 4),
+                (16, 64, 128, 4, 4),
+                (16, 32, 128, 2, 4),
+                (16, 16, 64, 2, 4),
+            )
+        elif not aligned:
+            tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
+        BLOCK_L, BLOCK_C, _, num_warps, num_stages = launch.pick_tile(tiles, L, D * H, B)
         options = {
             "BLOCK_L": BLOCK_L,
             "BLOCK_C": BLOCK_C,
             "BLOCK_D": BLOCK_D,
             "GROUP": 8,
-            "num_warps": 8 if width < 4 else 4,
-            "num_stages": 2,
+            "num_warps": num_warps,
+            "num_stages": num_stages,
             "enable_fp_fusion": True,
         }
         options = launch.over(options, tuned, "_latent_block__three_kernels_out_streamed0")
+        if described and options["BLOCK_D"] <= 256:
+            return (
+                _latent_block__three_kernels_out_streamed0_described,
+                launch.resident(
+                    B * triton.cdiv(L, options["BLOCK_L"]) * triton.cdiv(D * H, options["BLOCK_C"]),
+                    options["num_warps"],
+                ),
+                options,
+                (
+                    (1, options["BLOCK_D"], options["BLOCK_C"]),
+                    None,
+                    (1, options["BLOCK_L"], 1, options["BLOCK_D"]),
+                ),
+            )
         return (
             _latent_block__three_kernels_out_streamed0,
             B * triton.cdiv(L, options["BLOCK_L"]) * triton.cdiv(D * H, options["BLOCK_C"]),
             options,
+            None,
         )
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
         (128, 256, 64, 8, 3),
-        (128, 128, 64, 8, 3),
+        (128, 128, 64, 8, 4),
         (128, 64, 64, 4, 3),
         (64, 128, 64, 4, 4),
+        (64, 64, 128, 4, 3),
         (64, 64, 64, 4, 4),
+        (32, 64, 128, 4, 4),
         (32, 64, 64, 4, 4),
         (16, 128, 64, 4, 4),
         (16, 64, 128, 4, 4),
@@ -977,6 +3284,21 @@ def _configure_latent_block__three_kernels_out(
             (16, 32, 32, 2, 2),
             (16, 16, 32, 2, 2),
         )
+    elif described:
+        tiles = (
+            (128, 256, 64, 8, 3),
+            (128, 128, 64, 8, 4),
+            (128, 64, 64, 4, 3),
+            (64, 128, 64, 4, 4),
+            (64, 64, 128, 4, 3),
+            (64, 64, 64, 4, 4),
+            (32, 64, 128, 4, 4),
+            (32, 64, 64, 4, 4),
+            (16, 128, 64, 4, 4),
+            (16, 64, 128, 4, 4),
+            (16, 32, 128, 2, 4),
+            (16, 16, 64, 2, 4),
+        )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
     BLOCK_L, BLOCK_C, BLOCK_D, num_warps, num_stages = launch.pick_tile(tiles, L, D * H, B)
@@ -990,10 +3312,25 @@ def _configure_latent_block__three_kernels_out(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_latent_block__three_kernels_out_streamed1")
+    if described and options["BLOCK_D"] <= 256:
+        return (
+            _latent_block__three_kernels_out_streamed1_described,
+            launch.resident(
+                B * triton.cdiv(L, options["BLOCK_L"]) * triton.cdiv(D * H, options["BLOCK_C"]),
+                options["num_warps"],
+            ),
+            options,
+            (
+                (1, options["BLOCK_D"], options["BLOCK_C"]),
+                None,
+                (1, options["BLOCK_L"], 1, options["BLOCK_D"]),
+            ),
+        )
     return (
         _latent_block__three_kernels_out_streamed1,
         B * triton.cdiv(L, options["BLOCK_L"]) * triton.cdiv(D * H, options["BLOCK_C"]),
         options,
+        None,
     )
 
 
@@ -1022,109 +3359,408 @@ def _latent_block__three_kernels__launch(call, dims, x, wq, wk, wv, wo, y):
     o = call.workspace((B, L, H, D), launch.DTYPES["bf16"])
     aligned = launch.aligned(x, wq, wk, wv)
     width = max(t.element_size() for t in (x, wq, wk, wv))
-    kernel, grid, options = _configure_latent_block__three_kernels_qkv(
-        B, L, H, D, width, aligned, tuned=call.tuned("qkv")
+    described = launch.describable(x, wq, wk, wv)
+    if not described and copying.copies_pay(L, D, x, wq, wk, wv):
+        x = copying.aligned_rows(call, x)
+        wq = copying.aligned_rows(call, wq)
+        wk = copying.aligned_rows(call, wk)
+        wv = copying.aligned_rows(call, wv)
+        described = launch.describable(x, wq, wk, wv)
+    kernel, grid, options, tiles = _configure_latent_block__three_kernels_qkv(
+        B, L, H, D, width, aligned, described, tuned=call.tuned("qkv")
     )
-    call.start(
-        kernel,
-        grid,
-        options,
-        x,
-        wq,
-        wk,
-        wv,
-        q,
-        k,
-        v,
-        L,
-        H,
-        D,
-        x.stride(0),
-        x.stride(1),
-        x.stride(2),
-        wq.stride(0),
-        wq.stride(1),
-        wq.stride(2),
-        wk.stride(0),
-        wk.stride(1),
-        wk.stride(2),
-        wv.stride(0),
-        wv.stride(1),
-        wv.stride(2),
-        q.stride(0),
-        q.stride(1),
-        q.stride(2),
-        q.stride(3),
-        k.stride(0),
-        k.stride(1),
-        k.stride(2),
-        k.stride(3),
-        v.stride(0),
-        v.stride(1),
-        v.stride(2),
-        v.stride(3),
-        INDEX=launch.index_type(x, wq, wk, wv, q, k, v),
-    )
+    splits, span = launch.split(D * H, options["BLOCK_C"], grid)
+    if splits > 1:
+        q_part = call.workspace((splits, B, L, H, D), launch.DTYPES["f32"])
+        k_part = call.workspace((splits, B, L, H, D), launch.DTYPES["f32"])
+        v_part = call.workspace((splits, B, L, H, D), launch.DTYPES["f32"])
+        if tiles is not None:
+            tiles = (tiles[0], tiles[1], tiles[2], tiles[3], None, None, None)
+            call.start(
+                _latent_block__three_kernels_qkv_part_described,
+                grid * splits,
+                options,
+                *launch.describe((x, wq, wk, wv, q_part, k_part, v_part), tiles),
+                B,
+                L,
+                H,
+                D,
+                span,
+                q_part.stride(0),
+                q_part.stride(1),
+                q_part.stride(2),
+                q_part.stride(3),
+                q_part.stride(4),
+                k_part.stride(0),
+                k_part.stride(1),
+                k_part.stride(2),
+                k_part.stride(3),
+                k_part.stride(4),
+                v_part.stride(0),
+                v_part.stride(1),
+                v_part.stride(2),
+                v_part.stride(3),
+                v_part.stride(4),
+                INDEX=launch.index_type(x, wq, wk, wv, q_part, k_part, v_part),
+            )
+        else:
+            call.start(
+                _latent_block__three_kernels_qkv_part,
+                grid * splits,
+                options,
+                x,
+                wq,
+                wk,
+                wv,
+                q_part,
+                k_part,
+                v_part,
+                B,
+                L,
+                H,
+                D,
+                span,
+                x.stride(0),
+                x.stride(1),
+                x.stride(2),
+                wq.stride(0),
+                wq.stride(1),
+                wq.stride(2),
+                wk.stride(0),
+                wk.stride(1),
+                wk.stride(2),
+                wv.stride(0),
+                wv.stride(1),
+                wv.stride(2),
+                q_part.stride(0),
+                q_part.stride(1),
+                q_part.stride(2),
+                q_part.stride(3),
+                q_part.stride(4),
+                k_part.stride(0),
+                k_part.stride(1),
+                k_part.stride(2),
+                k_part.stride(3),
+                k_part.stride(4),
+                v_part.stride(0),
+                v_part.stride(1),
+                v_part.stride(2),
+                v_part.stride(3),
+                v_part.stride(4),
+                INDEX=launch.index_type(x, wq, wk, wv, q_part, k_part, v_part),
+            )
+        kernel, grid, options = _configure_latent_block__three_kernels_qkv_merge(B, L, H, D, splits)
+        call.start(
+            kernel,
+            grid,
+            options,
+            q,
+            k,
+            v,
+            q_part,
+            k_part,
+            v_part,
+            L,
+            H,
+            D,
+            splits,
+            q.stride(0),
+            q.stride(1),
+            q.stride(2),
+            q.stride(3),
+            k.stride(0),
+            k.stride(1),
+            k.stride(2),
+            k.stride(3),
+            v.stride(0),
+            v.stride(1),
+            v.stride(2),
+            v.stride(3),
+            q_part.stride(0),
+            q_part.stride(1),
+            q_part.stride(2),
+            q_part.stride(3),
+            q_part.stride(4),
+            k_part.stride(0),
+            k_part.stride(1),
+            k_part.stride(2),
+            k_part.stride(3),
+            k_part.stride(4),
+            v_part.stride(0),
+            v_part.stride(1),
+            v_part.stride(2),
+            v_part.stride(3),
+            v_part.stride(4),
+            INDEX=launch.index_type(q, k, v, q_part, k_part, v_part),
+        )
+    elif tiles is not None:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *launch.describe((x, wq, wk, wv, q, k, v), tiles),
+            L,
+            H,
+            D,
+            q.stride(0),
+            q.stride(1),
+            q.stride(2),
+            q.stride(3),
+            k.stride(0),
+            k.stride(1),
+            k.stride(2),
+            k.stride(3),
+            v.stride(0),
+            v.stride(1),
+            v.stride(2),
+            v.stride(3),
+            INDEX=launch.index_type(x, wq, wk, wv, q, k, v),
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            x,
+            wq,
+            wk,
+            wv,
+            q,
+            k,
+            v,
+            L,
+            H,
+            D,
+            x.stride(0),
+            x.stride(1),
+            x.stride(2),
+            wq.stride(0),
+            wq.stride(1),
+            wq.stride(2),
+            wk.stride(0),
+            wk.stride(1),
+            wk.stride(2),
+            wv.stride(0),
+            wv.stride(1),
+            wv.stride(2),
+            q.stride(0),
+            q.stride(1),
+            q.stride(2),
+            q.stride(3),
+            k.stride(0),
+            k.stride(1),
+            k.stride(2),
+            k.stride(3),
+            v.stride(0),
+            v.stride(1),
+            v.stride(2),
+            v.stride(3),
+            INDEX=launch.index_type(x, wq, wk, wv, q, k, v),
+        )
     width = max(t.element_size() for t in (q, k, v))
-    kernel, grid, options = _configure_latent_block__three_kernels_attend(
-        B, L, H, D, width, tuned=call.tuned("attend")
+    described = launch.describable(q, k, v)
+    kernel, grid, options, tiles = _configure_latent_block__three_kernels_attend(
+        B, L, H, D, width, described, tuned=call.tuned("attend")
     )
-    call.start(
-        kernel,
-        grid,
-        options,
-        q,
-        k,
-        v,
-        o,
-        L,
-        H,
-        D,
-        q.stride(0),
-        q.stride(1),
-        q.stride(2),
-        q.stride(3),
-        k.stride(0),
-        k.stride(1),
-        k.stride(2),
-        k.stride(3),
-        v.stride(0),
-        v.stride(1),
-        v.stride(2),
-        v.stride(3),
-        o.stride(0),
-        o.stride(1),
-        o.stride(2),
-        o.stride(3),
-        INDEX=launch.index_type(q, k, v, o),
-    )
+    splits, span = launch.split(L, options["BLOCK_J"], grid)
+    if splits > 1:
+        m_part = call.workspace((splits, B, L, H), launch.DTYPES["f32"])
+        p_sum_part = call.workspace((splits, B, L, H), launch.DTYPES["f32"])
+        o_sum_part = call.workspace((splits, B, L, H, D), launch.DTYPES["f32"])
+        if tiles is not None:
+            tiles = (tiles[0], tiles[1], tiles[2], None, None, None)
+            call.start(
+                _latent_block__three_kernels_attend_part_described,
+                grid * splits,
+                options,
+                *launch.describe((q, k, v, m_part, p_sum_part, o_sum_part), tiles),
+                B,
+                L,
+                H,
+                D,
+                span,
+                m_part.stride(0),
+                m_part.stride(1),
+                m_part.stride(2),
+                m_part.stride(3),
+                p_sum_part.stride(0),
+                p_sum_part.stride(1),
+                p_sum_part.stride(2),
+                p_sum_part.stride(3),
+                o_sum_part.stride(0),
+                o_sum_part.stride(1),
+                o_sum_part.stride(2),
+                o_sum_part.stride(3),
+                o_sum_part.stride(4),
+                INDEX=launch.index_type(q, k, v, m_part, p_sum_part, o_sum_part),
+            )
+        else:
+            call.start(
+                _latent_block__three_kernels_attend_part,
+                grid * splits,
+                options,
+                q,
+                k,
+                v,
+                m_part,
+                p_sum_part,
+                o_sum_part,
+                B,
+                L,
+                H,
+                D,
+                span,
+                q.stride(0),
+                q.stride(1),
+                q.stride(2),
+                q.stride(3),
+                k.stride(0),
+                k.stride(1),
+                k.stride(2),
+                k.stride(3),
+                v.stride(0),
+                v.stride(1),
+                v.stride(2),
+                v.stride(3),
+                m_part.stride(0),
+                m_part.stride(1),
+                m_part.stride(2),
+                m_part.stride(3),
+                p_sum_part.stride(0),
+                p_sum_part.stride(1),
+                p_sum_part.stride(2),
+                p_sum_part.stride(3),
+                o_sum_part.stride(0),
+                o_sum_part.stride(1),
+                o_sum_part.stride(2),
+                o_sum_part.stride(3),
+                o_sum_part.stride(4),
+                INDEX=launch.index_type(q, k, v, m_part, p_sum_part, o_sum_part),
+            )
+        kernel, grid, options = _configure_latent_block__three_kernels_attend_merge(B, L, H, D, splits)
+        call.start(
+            kernel,
+            grid,
+            options,
+            o,
+            m_part,
+            p_sum_part,
+            o_sum_part,
+            L,
+            H,
+            D,
+            splits,
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            o.stride(3),
+            m_part.stride(0),
+            m_part.stride(1),
+            m_part.stride(2),
+            m_part.stride(3),
+            p_sum_part.stride(0),
+            p_sum_part.stride(1),
+            p_sum_part.stride(2),
+            p_sum_part.stride(3),
+            o_sum_part.stride(0),
+            o_sum_part.stride(1),
+            o_sum_part.stride(2),
+            o_sum_part.stride(3),
+            o_sum_part.stride(4),
+            INDEX=launch.index_type(o, m_part, p_sum_part, o_sum_part),
+        )
+    elif tiles is not None:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *launch.describe((q, k, v, o), tiles),
+            L,
+            H,
+            D,
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            o.stride(3),
+            INDEX=launch.index_type(q, k, v, o),
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            q,
+            k,
+            v,
+            o,
+            L,
+            H,
+            D,
+            q.stride(0),
+            q.stride(1),
+            q.stride(2),
+            q.stride(3),
+            k.stride(0),
+            k.stride(1),
+            k.stride(2),
+            k.stride(3),
+            v.stride(0),
+            v.stride(1),
+            v.stride(2),
+            v.stride(3),
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            o.stride(3),
+            INDEX=launch.index_type(q, k, v, o),
+        )
     aligned = launch.aligned(wo, o)
     width = max(t.element_size() for t in (wo, o))
-    kernel, grid, options = _configure_latent_block__three_kernels_out(
-        B, L, H, D, width, aligned, tuned=call.tuned("out")
+    described = launch.describable(wo, o)
+    if not described and copying.copies_pay(L, D * H, wo, o):
+        wo = copying.aligned_rows(call, wo)
+        o = copying.aligned_rows(call, o)
+        described = launch.describable(wo, o)
+    kernel, grid, options, tiles = _configure_latent_block__three_kernels_out(
+        B, L, H, D, width, aligned, described, tuned=call.tuned("out")
     )
-    call.start(
-        kernel,
-        grid,
-        options,
-        wo,
-        y,
-        o,
-        L,
-        H,
-        D,
-        wo.stride(0),
-        wo.stride(1),
-        wo.stride(2),
-        y.stride(0),
-        y.stride(1),
-        y.stride(2),
-        o.stride(0),
-        o.stride(1),
-        o.stride(2),
-        o.stride(3),
-        INDEX=launch.index_type(wo, y, o),
-    )
+    if tiles is not None:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *launch.describe((wo, y, o), tiles),
+            B,
+            L,
+            H,
+            D,
+            y.stride(0),
+            y.stride(1),
+            y.stride(2),
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            wo,
+            y,
+            o,
+            L,
+            H,
+            D,
+            wo.stride(0),
+            wo.stride(1),
+            wo.stride(2),
+            y.stride(0),
+            y.stride(1),
+            y.stride(2),
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            o.stride(3),
+            INDEX=launch.index_type(wo, y, o),
+        )
 
 
 def latent_block__three_kernels(
@@ -1255,6 +3891,360 @@ def _latent_block__naive_qkv(
 
 
 @triton.jit
+def _latent_block__naive_qkv_described(
+    x_desc,
+    wq_desc,
+    wk_desc,
+    wv_desc,
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    L,
+    H,
+    D,
+    q_stride_B,
+    q_stride_L,
+    q_stride_H,
+    q_stride_D,
+    k_stride_B,
+    k_stride_L,
+    k_stride_H,
+    k_stride_D,
+    v_stride_B,
+    v_stride_L,
+    v_stride_H,
+    v_stride_D,
+    BLOCK_L: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_C: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, l in parallel by blocks, h in parallel, d in parallel by blocks, c streamed; tiles move through descriptors."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(L, BLOCK_L) * tl.cdiv(D, BLOCK_D)
+    h = pid // tiles % H
+    b = pid // tiles // H
+    pid = pid % tiles
+    pid_l, pid_d = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(D, BLOCK_D), GROUP)
+    l_first = pid_l * BLOCK_L
+    l = l_first + tl.arange(0, BLOCK_L)
+    d_first = pid_d * BLOCK_D
+    d = d_first + tl.arange(0, BLOCK_D)
+    q = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    k = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    v = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    for c_start in range(0, D * H, BLOCK_C):
+        x = x_desc.load([b, l_first, c_start]).reshape(BLOCK_L, BLOCK_C)
+        wq = wq_desc.load([c_start, h, d_first]).reshape(BLOCK_C, BLOCK_D)
+        # q: bf16[b, l, h, d] = sum[c](x[b, l, c] * wq[c, h, d])
+        q = tl.dot(x, wq, q, input_precision="ieee")
+        wk = wk_desc.load([c_start, h, d_first]).reshape(BLOCK_C, BLOCK_D)
+        # k: bf16[b, l, h, d] = sum[c](x[b, l, c] * wk[c, h, d])
+        k = tl.dot(x, wk, k, input_precision="ieee")
+        wv = wv_desc.load([c_start, h, d_first]).reshape(BLOCK_C, BLOCK_D)
+        # v: bf16[b, l, h, d] = sum[c](x[b, l, c] * wv[c, h, d])
+        v = tl.dot(x, wv, v, input_precision="ieee")
+    q_at = q_ptr + b * q_stride_B + l[:, None] * q_stride_L + h * q_stride_H + d[None, :] * q_stride_D
+    mask = (l[:, None] < L) & (d[None, :] < D)
+    tl.store(q_at, q, mask=mask)
+    k_at = k_ptr + b * k_stride_B + l[:, None] * k_stride_L + h * k_stride_H + d[None, :] * k_stride_D
+    tl.store(k_at, k, mask=mask)
+    v_at = v_ptr + b * v_stride_B + l[:, None] * v_stride_L + h * v_stride_H + d[None, :] * v_stride_D
+    tl.store(v_at, v, mask=mask)
+
+
+@triton.jit
+def _latent_block__naive_qkv_part(
+    x_ptr,
+    wq_ptr,
+    wk_ptr,
+    wv_ptr,
+    q_part_ptr,
+    k_part_ptr,
+    v_part_ptr,
+    B,
+    L,
+    H,
+    D,
+    span,
+    x_stride_B,
+    x_stride_L,
+    x_stride_2,
+    wq_stride_0,
+    wq_stride_H,
+    wq_stride_D,
+    wk_stride_0,
+    wk_stride_H,
+    wk_stride_D,
+    wv_stride_0,
+    wv_stride_H,
+    wv_stride_D,
+    q_part_stride_splits,
+    q_part_stride_B,
+    q_part_stride_L,
+    q_part_stride_H,
+    q_part_stride_D,
+    k_part_stride_splits,
+    k_part_stride_B,
+    k_part_stride_L,
+    k_part_stride_H,
+    k_part_stride_D,
+    v_part_stride_splits,
+    v_part_stride_B,
+    v_part_stride_L,
+    v_part_stride_H,
+    v_part_stride_D,
+    BLOCK_L: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_C: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, l in parallel by blocks, h in parallel, d in parallel by blocks, c streamed, c in splits parts."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(L, BLOCK_L) * tl.cdiv(D, BLOCK_D)
+    h = pid // tiles % H
+    b = pid // tiles // H % B
+    part = pid // tiles // H // B
+    pid = pid % tiles
+    pid_l, pid_d = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(D, BLOCK_D), GROUP)
+    l = pid_l * BLOCK_L + tl.arange(0, BLOCK_L)
+    d = pid_d * BLOCK_D + tl.arange(0, BLOCK_D)
+    q = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    k = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    v = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    for c_start in range(part * span, tl.minimum(D * H, part * span + span), BLOCK_C):
+        c = (c_start + tl.arange(0, BLOCK_C)).to(INDEX)
+        x_at = x_ptr + b * x_stride_B + l[:, None] * x_stride_L + c[None, :] * x_stride_2
+        mask = (l[:, None] < L) & (c[None, :] < tl.cast(D, tl.int64) * H)
+        x = tl.load(x_at, mask=mask, other=0.0)
+        wq_at = wq_ptr + c[:, None] * wq_stride_0 + h * wq_stride_H + d[None, :] * wq_stride_D
+        mask_2 = (c[:, None] < tl.cast(D, tl.int64) * H) & (d[None, :] < D)
+        wq = tl.load(wq_at, mask=mask_2, other=0.0)
+        # q: bf16[b, l, h, d] = sum[c](x[b, l, c] * wq[c, h, d])
+        q = tl.dot(x, wq, q, input_precision="ieee")
+        wk_at = wk_ptr + c[:, None] * wk_stride_0 + h * wk_stride_H + d[None, :] * wk_stride_D
+        wk = tl.load(wk_at, mask=mask_2, other=0.0)
+        # k: bf16[b, l, h, d] = sum[c](x[b, l, c] * wk[c, h, d])
+        k = tl.dot(x, wk, k, input_precision="ieee")
+        wv_at = wv_ptr + c[:, None] * wv_stride_0 + h * wv_stride_H + d[None, :] * wv_stride_D
+        wv = tl.load(wv_at, mask=mask_2, other=0.0)
+        # v: bf16[b, l, h, d] = sum[c](x[b, l, c] * wv[c, h, d])
+        v = tl.dot(x, wv, v, input_precision="ieee")
+    q_part_at = (
+        q_part_ptr
+        + part * q_part_stride_splits
+        + b * q_part_stride_B
+        + l[:, None] * q_part_stride_L
+        + h * q_part_stride_H
+        + d[None, :] * q_part_stride_D
+    )
+    mask_3 = (l[:, None] < L) & (d[None, :] < D)
+    tl.store(q_part_at, q, mask=mask_3)
+    k_part_at = (
+        k_part_ptr
+        + part * k_part_stride_splits
+        + b * k_part_stride_B
+        + l[:, None] * k_part_stride_L
+        + h * k_part_stride_H
+        + d[None, :] * k_part_stride_D
+    )
+    tl.store(k_part_at, k, mask=mask_3)
+    v_part_at = (
+        v_part_ptr
+        + part * v_part_stride_splits
+        + b * v_part_stride_B
+        + l[:, None] * v_part_stride_L
+        + h * v_part_stride_H
+        + d[None, :] * v_part_stride_D
+    )
+    tl.store(v_part_at, v, mask=mask_3)
+
+
+@triton.jit
+def _latent_block__naive_qkv_part_described(
+    x_desc,
+    wq_desc,
+    wk_desc,
+    wv_desc,
+    q_part_ptr,
+    k_part_ptr,
+    v_part_ptr,
+    B,
+    L,
+    H,
+    D,
+    span,
+    q_part_stride_splits,
+    q_part_stride_B,
+    q_part_stride_L,
+    q_part_stride_H,
+    q_part_stride_D,
+    k_part_stride_splits,
+    k_part_stride_B,
+    k_part_stride_L,
+    k_part_stride_H,
+    k_part_stride_D,
+    v_part_stride_splits,
+    v_part_stride_B,
+    v_part_stride_L,
+    v_part_stride_H,
+    v_part_stride_D,
+    BLOCK_L: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_C: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, l in parallel by blocks, h in parallel, d in parallel by blocks, c streamed, c in splits parts; tiles move through descriptors."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(L, BLOCK_L) * tl.cdiv(D, BLOCK_D)
+    h = pid // tiles % H
+    b = pid // tiles // H % B
+    part = pid // tiles // H // B
+    pid = pid % tiles
+    pid_l, pid_d = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(D, BLOCK_D), GROUP)
+    l_first = pid_l * BLOCK_L
+    l = l_first + tl.arange(0, BLOCK_L)
+    d_first = pid_d * BLOCK_D
+    d = d_first + tl.arange(0, BLOCK_D)
+    q = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    k = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    v = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+    for c_start in range(part * span, tl.minimum(D * H, part * span + span), BLOCK_C):
+        x = x_desc.load([b, l_first, c_start]).reshape(BLOCK_L, BLOCK_C)
+        wq = wq_desc.load([c_start, h, d_first]).reshape(BLOCK_C, BLOCK_D)
+        # q: bf16[b, l, h, d] = sum[c](x[b, l, c] * wq[c, h, d])
+        q = tl.dot(x, wq, q, input_precision="ieee")
+        wk = wk_desc.load([c_start, h, d_first]).reshape(BLOCK_C, BLOCK_D)
+        # k: bf16[b, l, h, d] = sum[c](x[b, l, c] * wk[c, h, d])
+        k = tl.dot(x, wk, k, input_precision="ieee")
+        wv = wv_desc.load([c_start, h, d_first]).reshape(BLOCK_C, BLOCK_D)
+        # v: bf16[b, l, h, d] = sum[c](x[b, l, c] * wv[c, h, d])
+        v = tl.dot(x, wv, v, input_precision="ieee")
+    q_part_at = (
+        q_part_ptr
+        + part * q_part_stride_splits
+        + b * q_part_stride_B
+        + l[:, None] * q_part_stride_L
+        + h * q_part_stride_H
+        + d[None, :] * q_part_stride_D
+    )
+    mask = (l[:, None] < L) & (d[None, :] < D)
+    tl.store(q_part_at, q, mask=mask)
+    k_part_at = (
+        k_part_ptr
+        + part * k_part_stride_splits
+        + b * k_part_stride_B
+        + l[:, None] * k_part_stride_L
+        + h * k_part_stride_H
+        + d[None, :] * k_part_stride_D
+    )
+    tl.store(k_part_at, k, mask=mask)
+    v_part_at = (
+        v_part_ptr
+        + part * v_part_stride_splits
+        + b * v_part_stride_B
+        + l[:, None] * v_part_stride_L
+        + h * v_part_stride_H
+        + d[None, :] * v_part_stride_D
+    )
+    tl.store(v_part_at, v, mask=mask)
+
+
+@triton.jit(do_not_specialize=["splits"])
+def _latent_block__naive_qkv_merge(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    q_part_ptr,
+    k_part_ptr,
+    v_part_ptr,
+    L,
+    H,
+    D,
+    splits,
+    q_stride_B,
+    q_stride_L,
+    q_stride_H,
+    q_stride_D,
+    k_stride_B,
+    k_stride_L,
+    k_stride_H,
+    k_stride_D,
+    v_stride_B,
+    v_stride_L,
+    v_stride_H,
+    v_stride_D,
+    q_part_stride_splits,
+    q_part_stride_B,
+    q_part_stride_L,
+    q_part_stride_H,
+    q_part_stride_D,
+    k_part_stride_splits,
+    k_part_stride_B,
+    k_part_stride_L,
+    k_part_stride_H,
+    k_part_stride_D,
+    v_part_stride_splits,
+    v_part_stride_B,
+    v_part_stride_L,
+    v_part_stride_H,
+    v_part_stride_D,
+    BLOCK_splits: tl.constexpr,
+    BLOCK_L: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, l in parallel by blocks, h in parallel, d in parallel by blocks, parts of c joined."""
+    pid = tl.program_id(0).to(INDEX)
+    d = (pid % tl.cdiv(D, BLOCK_D)) * BLOCK_D + tl.arange(0, BLOCK_D)
+    h = pid // tl.cdiv(D, BLOCK_D) % H
+    l = (pid // tl.cdiv(D, BLOCK_D) // H % tl.cdiv(L, BLOCK_L)) * BLOCK_L + tl.arange(0, BLOCK_L)
+    b = pid // tl.cdiv(D, BLOCK_D) // H // tl.cdiv(L, BLOCK_L)
+    part = tl.arange(0, BLOCK_splits).to(INDEX)
+    q_parts_at = (
+        q_part_ptr
+        + part[:, None, None] * q_part_stride_splits
+        + b * q_part_stride_B
+        + l[None, :, None] * q_part_stride_L
+        + h * q_part_stride_H
+        + d[None, None, :] * q_part_stride_D
+    )
+    mask = (part[:, None, None] < splits) & (l[None, :, None] < L) & (d[None, None, :] < D)
+    q_parts = tl.load(q_parts_at, mask=mask, other=0.0)
+    q = tl.sum(q_parts, axis=0)
+    k_parts_at = (
+        k_part_ptr
+        + part[:, None, None] * k_part_stride_splits
+        + b * k_part_stride_B
+        + l[None, :, None] * k_part_stride_L
+        + h * k_part_stride_H
+        + d[None, None, :] * k_part_stride_D
+    )
+    k_parts = tl.load(k_parts_at, mask=mask, other=0.0)
+    k = tl.sum(k_parts, axis=0)
+    v_parts_at = (
+        v_part_ptr
+        + part[:, None, None] * v_part_stride_splits
+        + b * v_part_stride_B
+        + l[None, :, None] * v_part_stride_L
+        + h * v_part_stride_H
+        + d[None, None, :] * v_part_stride_D
+    )
+    v_parts = tl.load(v_parts_at, mask=mask, other=0.0)
+    v = tl.sum(v_parts, axis=0)
+    q_at = q_ptr + b * q_stride_B + l[:, None] * q_stride_L + h * q_stride_H + d[None, :] * q_stride_D
+    mask_2 = (l[:, None] < L) & (d[None, :] < D)
+    tl.store(q_at, q, mask=mask_2)
+    k_at = k_ptr + b * k_stride_B + l[:, None] * k_stride_L + h * k_stride_H + d[None, :] * k_stride_D
+    tl.store(k_at, k, mask=mask_2)
+    v_at = v_ptr + b * v_stride_B + l[:, None] * v_stride_L + h * v_stride_H + d[None, :] * v_stride_D
+    tl.store(v_at, v, mask=mask_2)
+
+
+@triton.jit
 def _latent_block__naive_scores_resident(
     q_ptr,
     k_ptr,
@@ -1301,6 +4291,45 @@ def _latent_block__naive_scores_resident(
     s_at = s_ptr + b * s_stride_B + h * s_stride_H + i[:, None] * s_stride_2 + j[None, :] * s_stride_3
     mask_3 = (i[:, None] < L) & (j[None, :] < L)
     tl.store(s_at, s, mask=mask_3)
+
+
+@triton.jit
+def _latent_block__naive_scores_resident_described(
+    q_desc,
+    k_desc,
+    s_ptr,
+    B,
+    L,
+    H,
+    D,
+    s_stride_B,
+    s_stride_H,
+    s_stride_2,
+    s_stride_3,
+    BLOCK_I: tl.constexpr,
+    BLOCK_J: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Resident: b in parallel, h in parallel, i in parallel by blocks, j in parallel by blocks, d whole; tiles move through descriptors."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(L, BLOCK_I) * tl.cdiv(L, BLOCK_J)
+    h = pid // tiles % H
+    b = pid // tiles // H
+    pid = pid % tiles
+    pid_i, pid_j = grouped(pid, tl.cdiv(L, BLOCK_I), tl.cdiv(L, BLOCK_J), GROUP)
+    i_first = pid_i * BLOCK_I
+    i = i_first + tl.arange(0, BLOCK_I)
+    j_first = pid_j * BLOCK_J
+    j = j_first + tl.arange(0, BLOCK_J)
+    q = q_desc.load([b, i_first, h, 0]).reshape(BLOCK_I, BLOCK_D)
+    k = k_desc.load([b, j_first, h, 0]).reshape(BLOCK_J, BLOCK_D).T
+    # s: bf16[b, h, i, j] = sum[d](q[b, i, h, d] * k[b, j, h, d])
+    s = tl.dot(q, k, input_precision="ieee")
+    s_at = s_ptr + b * s_stride_B + h * s_stride_H + i[:, None] * s_stride_2 + j[None, :] * s_stride_3
+    mask = (i[:, None] < L) & (j[None, :] < L)
+    tl.store(s_at, s, mask=mask)
 
 
 @triton.jit
@@ -1354,6 +4383,205 @@ def _latent_block__naive_scores_streamed(
     tl.store(s_at, s, mask=mask_3)
 
 
+@triton.jit
+def _latent_block__naive_scores_streamed_described(
+    q_desc,
+    k_desc,
+    s_ptr,
+    B,
+    L,
+    H,
+    D,
+    s_stride_B,
+    s_stride_H,
+    s_stride_2,
+    s_stride_3,
+    BLOCK_I: tl.constexpr,
+    BLOCK_J: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    GROUP: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, i in parallel by blocks, j in parallel by blocks, d streamed; tiles move through descriptors."""
+    for pid in tl.range(
+        tl.program_id(0), B * H * tl.cdiv(L, BLOCK_I) * tl.cdiv(L, BLOCK_J), tl.num_programs(0), flatten=True
+    ):
+        tiles = tl.cdiv(L, BLOCK_I) * tl.cdiv(L, BLOCK_J)
+        h = pid // tiles % H
+        b = pid // tiles // H
+        pid = pid % tiles
+        pid_i, pid_j = grouped(pid, tl.cdiv(L, BLOCK_I), tl.cdiv(L, BLOCK_J), GROUP)
+        i_first = pid_i * BLOCK_I
+        i = i_first + tl.arange(0, BLOCK_I)
+        j_first = pid_j * BLOCK_J
+        j = j_first + tl.arange(0, BLOCK_J)
+        s = tl.zeros((BLOCK_I, BLOCK_J), tl.float32)
+        for d_start in range(0, D, BLOCK_D):
+            q = q_desc.load([b, i_first, h, d_start]).reshape(BLOCK_I, BLOCK_D)
+            k = k_desc.load([b, j_first, h, d_start]).reshape(BLOCK_J, BLOCK_D).T
+            # s: bf16[b, h, i, j] = sum[d](q[b, i, h, d] * k[b, j, h, d])
+            s = tl.dot(q, k, s, input_precision="ieee")
+        s_at = s_ptr + b * s_stride_B + h * s_stride_H + i[:, None] * s_stride_2 + j[None, :] * s_stride_3
+        mask = (i[:, None] < L) & (j[None, :] < L)
+        tl.store(s_at, s, mask=mask)
+
+
+@triton.jit
+def _latent_block__naive_scores_streamed_part(
+    q_ptr,
+    k_ptr,
+    s_part_ptr,
+    B,
+    L,
+    H,
+    D,
+    span,
+    q_stride_B,
+    q_stride_L,
+    q_stride_H,
+    q_stride_D,
+    k_stride_B,
+    k_stride_L,
+    k_stride_H,
+    k_stride_D,
+    s_part_stride_splits,
+    s_part_stride_B,
+    s_part_stride_H,
+    s_part_stride_3,
+    s_part_stride_4,
+    BLOCK_I: tl.constexpr,
+    BLOCK_J: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, i in parallel by blocks, j in parallel by blocks, d streamed, d in splits parts."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(L, BLOCK_I) * tl.cdiv(L, BLOCK_J)
+    h = pid // tiles % H
+    b = pid // tiles // H % B
+    part = pid // tiles // H // B
+    pid = pid % tiles
+    pid_i, pid_j = grouped(pid, tl.cdiv(L, BLOCK_I), tl.cdiv(L, BLOCK_J), GROUP)
+    i = pid_i * BLOCK_I + tl.arange(0, BLOCK_I)
+    j = pid_j * BLOCK_J + tl.arange(0, BLOCK_J)
+    s = tl.zeros((BLOCK_I, BLOCK_J), tl.float32)
+    for d_start in range(part * span, tl.minimum(D, part * span + span), BLOCK_D):
+        d = (d_start + tl.arange(0, BLOCK_D)).to(INDEX)
+        q_at = q_ptr + b * q_stride_B + i[:, None] * q_stride_L + h * q_stride_H + d[None, :] * q_stride_D
+        mask = (i[:, None] < L) & (d[None, :] < D)
+        q = tl.load(q_at, mask=mask, other=0.0)
+        k_at = k_ptr + b * k_stride_B + j[None, :] * k_stride_L + h * k_stride_H + d[:, None] * k_stride_D
+        mask_2 = (d[:, None] < D) & (j[None, :] < L)
+        k = tl.load(k_at, mask=mask_2, other=0.0)
+        # s: bf16[b, h, i, j] = sum[d](q[b, i, h, d] * k[b, j, h, d])
+        s = tl.dot(q, k, s, input_precision="ieee")
+    s_part_at = (
+        s_part_ptr
+        + part * s_part_stride_splits
+        + b * s_part_stride_B
+        + h * s_part_stride_H
+        + i[:, None] * s_part_stride_3
+        + j[None, :] * s_part_stride_4
+    )
+    mask_3 = (i[:, None] < L) & (j[None, :] < L)
+    tl.store(s_part_at, s, mask=mask_3)
+
+
+@triton.jit
+def _latent_block__naive_scores_streamed_part_described(
+    q_desc,
+    k_desc,
+    s_part_ptr,
+    B,
+    L,
+    H,
+    D,
+    span,
+    s_part_stride_splits,
+    s_part_stride_B,
+    s_part_stride_H,
+    s_part_stride_3,
+    s_part_stride_4,
+    BLOCK_I: tl.constexpr,
+    BLOCK_J: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, i in parallel by blocks, j in parallel by blocks, d streamed, d in splits parts; tiles move through descriptors."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(L, BLOCK_I) * tl.cdiv(L, BLOCK_J)
+    h = pid // tiles % H
+    b = pid // tiles // H % B
+    part = pid // tiles // H // B
+    pid = pid % tiles
+    pid_i, pid_j = grouped(pid, tl.cdiv(L, BLOCK_I), tl.cdiv(L, BLOCK_J), GROUP)
+    i_first = pid_i * BLOCK_I
+    i = i_first + tl.arange(0, BLOCK_I)
+    j_first = pid_j * BLOCK_J
+    j = j_first + tl.arange(0, BLOCK_J)
+    s = tl.zeros((BLOCK_I, BLOCK_J), tl.float32)
+    for d_start in range(part * span, tl.minimum(D, part * span + span), BLOCK_D):
+        q = q_desc.load([b, i_first, h, d_start]).reshape(BLOCK_I, BLOCK_D)
+        k = k_desc.load([b, j_first, h, d_start]).reshape(BLOCK_J, BLOCK_D).T
+        # s: bf16[b, h, i, j] = sum[d](q[b, i, h, d] * k[b, j, h, d])
+        s = tl.dot(q, k, s, input_precision="ieee")
+    s_part_at = (
+        s_part_ptr
+        + part * s_part_stride_splits
+        + b * s_part_stride_B
+        + h * s_part_stride_H
+        + i[:, None] * s_part_stride_3
+        + j[None, :] * s_part_stride_4
+    )
+    mask = (i[:, None] < L) & (j[None, :] < L)
+    tl.store(s_part_at, s, mask=mask)
+
+
+@triton.jit(do_not_specialize=["splits"])
+def _latent_block__naive_scores_streamed_merge(
+    s_ptr,
+    s_part_ptr,
+    L,
+    H,
+    splits,
+    s_stride_B,
+    s_stride_H,
+    s_stride_2,
+    s_stride_3,
+    s_part_stride_splits,
+    s_part_stride_B,
+    s_part_stride_H,
+    s_part_stride_3,
+    s_part_stride_4,
+    BLOCK_splits: tl.constexpr,
+    BLOCK_I: tl.constexpr,
+    BLOCK_J: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, i in parallel by blocks, j in parallel by blocks, parts of d joined."""
+    pid = tl.program_id(0).to(INDEX)
+    j = (pid % tl.cdiv(L, BLOCK_J)) * BLOCK_J + tl.arange(0, BLOCK_J)
+    i = (pid // tl.cdiv(L, BLOCK_J) % tl.cdiv(L, BLOCK_I)) * BLOCK_I + tl.arange(0, BLOCK_I)
+    h = pid // tl.cdiv(L, BLOCK_J) // tl.cdiv(L, BLOCK_I) % H
+    b = pid // tl.cdiv(L, BLOCK_J) // tl.cdiv(L, BLOCK_I) // H
+    part = tl.arange(0, BLOCK_splits).to(INDEX)
+    s_parts_at = (
+        s_part_ptr
+        + part[:, None, None] * s_part_stride_splits
+        + b * s_part_stride_B
+        + h * s_part_stride_H
+        + i[None, :, None] * s_part_stride_3
+        + j[None, None, :] * s_part_stride_4
+    )
+    mask = (part[:, None, None] < splits) & (i[None, :, None] < L) & (j[None, None, :] < L)
+    s_parts = tl.load(s_parts_at, mask=mask, other=0.0)
+    s = tl.sum(s_parts, axis=0)
+    s_at = s_ptr + b * s_stride_B + h * s_stride_H + i[:, None] * s_stride_2 + j[None, :] * s_stride_3
+    mask_2 = (i[:, None] < L) & (j[None, :] < L)
+    tl.store(s_at, s, mask=mask_2)
+
+
 @triton.jit(do_not_specialize=["H", "D"])
 def _latent_block__naive_weights_resident(
     s_ptr,
@@ -1373,7 +4601,10 @@ def _latent_block__naive_weights_resident(
     BLOCK_J: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Resident: b in parallel, h in parallel, i in parallel by blocks, j whole."""
+    """Resident: b in parallel, h in parallel, i in parallel by blocks, j whole.
+
+    p: multiplies by the reciprocal of what a launch has once.
+    """
     pid = tl.program_id(0).to(INDEX)
     i = (pid % tl.cdiv(L, BLOCK_I)) * BLOCK_I + tl.arange(0, BLOCK_I)
     h = pid // tl.cdiv(L, BLOCK_I) % H
@@ -1382,7 +4613,7 @@ def _latent_block__naive_weights_resident(
     s_at = s_ptr + b * s_stride_B + h * s_stride_H + i[:, None] * s_stride_2 + j[None, :] * s_stride_3
     mask = (i[:, None] < L) & (j[None, :] < L)
     s = tl.load(s_at, mask=mask, other=0.0).to(tl.float32)
-    p_x = s / tl.sqrt(tl.cast(D, tl.float32))
+    p_x = s * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
     m = reduce_max(tl.where(j[None, :] < L, p_x, float("-inf")), axis=1)
     e = tl.exp(p_x - m[:, None])
     p_sum = tl.sum(tl.where(j[None, :] < L, e, 0.0), axis=1)
@@ -1413,6 +4644,7 @@ def _latent_block__naive_weights_streamed(
 ):
     """Streamed: b in parallel, h in parallel, i in parallel, j streamed in steps and lanes.
 
+    p: multiplies by the reciprocal of what a launch has once.
     p: online beside p by g = exp(m_old - m_new).
     """
     pid = tl.program_id(0).to(INDEX)
@@ -1427,7 +4659,7 @@ def _latent_block__naive_weights_streamed(
         j = (j + tl.arange(0, BLOCK_L)[None, :]).to(INDEX)
         s_at = s_ptr + b * s_stride_B + h * s_stride_H + i * s_stride_2 + j * s_stride_3
         s = tl.load(s_at, mask=j < L, other=0.0, eviction_policy="evict_last").to(tl.float32)
-        p_x = s / tl.sqrt(tl.cast(D, tl.float32))
+        p_x = s * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
         m_lanes_chunk = reduce_max(tl.where(j < L, p_x, float("-inf")), axis=0)
         m_lanes_new = maximum(m_lanes, m_lanes_chunk)
         # before the first finite value the state has no mass: keep exp(-inf - -inf) out
@@ -1451,7 +4683,7 @@ def _latent_block__naive_weights_streamed(
         j = (j + tl.arange(0, BLOCK_L)[None, :]).to(INDEX)
         s_at = s_ptr + b * s_stride_B + h * s_stride_H + i * s_stride_2 + j * s_stride_3
         s = tl.load(s_at, mask=j < L, other=0.0, eviction_policy="evict_first").to(tl.float32)
-        p_x = s / tl.sqrt(tl.cast(D, tl.float32))
+        p_x = s * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
         e = tl.exp(p_x - m)
         # p: bf16[b, h, i, j] = softmax[j](s[b, h, i, j] / sqrt(D))
         p = e / p_sum
@@ -1511,6 +4743,206 @@ def _latent_block__naive_values(
 
 
 @triton.jit
+def _latent_block__naive_values_described(
+    p_desc,
+    v_desc,
+    o_ptr,
+    B,
+    L,
+    H,
+    D,
+    o_stride_B,
+    o_stride_L,
+    o_stride_H,
+    o_stride_D,
+    BLOCK_I: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_J: tl.constexpr,
+    GROUP: tl.constexpr,
+):
+    """Streamed: b in parallel, i in parallel by blocks, h in parallel, d in parallel by blocks, j streamed; tiles move through descriptors."""
+    for pid in tl.range(
+        tl.program_id(0), B * tl.cdiv(L, BLOCK_I) * H * tl.cdiv(D, BLOCK_D), tl.num_programs(0), flatten=True
+    ):
+        tiles = tl.cdiv(L, BLOCK_I) * tl.cdiv(D, BLOCK_D)
+        h = pid // tiles % H
+        b = pid // tiles // H
+        pid = pid % tiles
+        pid_i, pid_d = grouped(pid, tl.cdiv(L, BLOCK_I), tl.cdiv(D, BLOCK_D), GROUP)
+        i_first = pid_i * BLOCK_I
+        i = i_first + tl.arange(0, BLOCK_I)
+        d_first = pid_d * BLOCK_D
+        d = d_first + tl.arange(0, BLOCK_D)
+        o = tl.zeros((BLOCK_I, BLOCK_D), tl.float32)
+        for j_start in range(0, L, BLOCK_J):
+            p = p_desc.load([b, h, i_first, j_start]).reshape(BLOCK_I, BLOCK_J)
+            v = v_desc.load([b, j_start, h, d_first]).reshape(BLOCK_J, BLOCK_D)
+            # o: bf16[b, i, h, d] = sum[j] using bf16 (p[b, h, i, j] * v[b, j, h, d])
+            o = tl.dot(p, v, o, input_precision="ieee")
+        o_at = o_ptr + b * o_stride_B + i[:, None] * o_stride_L + h * o_stride_H + d[None, :] * o_stride_D
+        mask = (i[:, None] < L) & (d[None, :] < D)
+        tl.store(o_at, o, mask=mask)
+
+
+@triton.jit
+def _latent_block__naive_values_part(
+    p_ptr,
+    v_ptr,
+    o_part_ptr,
+    B,
+    L,
+    H,
+    D,
+    span,
+    p_stride_B,
+    p_stride_H,
+    p_stride_2,
+    p_stride_3,
+    v_stride_B,
+    v_stride_L,
+    v_stride_H,
+    v_stride_D,
+    o_part_stride_splits,
+    o_part_stride_B,
+    o_part_stride_L,
+    o_part_stride_H,
+    o_part_stride_D,
+    BLOCK_I: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_J: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, i in parallel by blocks, h in parallel, d in parallel by blocks, j streamed, j in splits parts."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(L, BLOCK_I) * tl.cdiv(D, BLOCK_D)
+    h = pid // tiles % H
+    b = pid // tiles // H % B
+    part = pid // tiles // H // B
+    pid = pid % tiles
+    pid_i, pid_d = grouped(pid, tl.cdiv(L, BLOCK_I), tl.cdiv(D, BLOCK_D), GROUP)
+    i = pid_i * BLOCK_I + tl.arange(0, BLOCK_I)
+    d = pid_d * BLOCK_D + tl.arange(0, BLOCK_D)
+    o = tl.zeros((BLOCK_I, BLOCK_D), tl.float32)
+    for j_start in range(part * span, tl.minimum(L, part * span + span), BLOCK_J):
+        j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
+        p_at = p_ptr + b * p_stride_B + h * p_stride_H + i[:, None] * p_stride_2 + j[None, :] * p_stride_3
+        mask = (i[:, None] < L) & (j[None, :] < L)
+        p = tl.load(p_at, mask=mask, other=0.0)
+        v_at = v_ptr + b * v_stride_B + j[:, None] * v_stride_L + h * v_stride_H + d[None, :] * v_stride_D
+        mask_2 = (j[:, None] < L) & (d[None, :] < D)
+        v = tl.load(v_at, mask=mask_2, other=0.0)
+        # o: bf16[b, i, h, d] = sum[j] using bf16 (p[b, h, i, j] * v[b, j, h, d])
+        o = tl.dot(p, v, o, input_precision="ieee")
+    o_part_at = (
+        o_part_ptr
+        + part * o_part_stride_splits
+        + b * o_part_stride_B
+        + i[:, None] * o_part_stride_L
+        + h * o_part_stride_H
+        + d[None, :] * o_part_stride_D
+    )
+    mask_3 = (i[:, None] < L) & (d[None, :] < D)
+    tl.store(o_part_at, o, mask=mask_3)
+
+
+@triton.jit
+def _latent_block__naive_values_part_described(
+    p_desc,
+    v_desc,
+    o_part_ptr,
+    B,
+    L,
+    H,
+    D,
+    span,
+    o_part_stride_splits,
+    o_part_stride_B,
+    o_part_stride_L,
+    o_part_stride_H,
+    o_part_stride_D,
+    BLOCK_I: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_J: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, i in parallel by blocks, h in parallel, d in parallel by blocks, j streamed, j in splits parts; tiles move through descriptors."""
+    pid = tl.program_id(0).to(INDEX)
+    tiles = tl.cdiv(L, BLOCK_I) * tl.cdiv(D, BLOCK_D)
+    h = pid // tiles % H
+    b = pid // tiles // H % B
+    part = pid // tiles // H // B
+    pid = pid % tiles
+    pid_i, pid_d = grouped(pid, tl.cdiv(L, BLOCK_I), tl.cdiv(D, BLOCK_D), GROUP)
+    i_first = pid_i * BLOCK_I
+    i = i_first + tl.arange(0, BLOCK_I)
+    d_first = pid_d * BLOCK_D
+    d = d_first + tl.arange(0, BLOCK_D)
+    o = tl.zeros((BLOCK_I, BLOCK_D), tl.float32)
+    for j_start in range(part * span, tl.minimum(L, part * span + span), BLOCK_J):
+        p = p_desc.load([b, h, i_first, j_start]).reshape(BLOCK_I, BLOCK_J)
+        v = v_desc.load([b, j_start, h, d_first]).reshape(BLOCK_J, BLOCK_D)
+        # o: bf16[b, i, h, d] = sum[j] using bf16 (p[b, h, i, j] * v[b, j, h, d])
+        o = tl.dot(p, v, o, input_precision="ieee")
+    o_part_at = (
+        o_part_ptr
+        + part * o_part_stride_splits
+        + b * o_part_stride_B
+        + i[:, None] * o_part_stride_L
+        + h * o_part_stride_H
+        + d[None, :] * o_part_stride_D
+    )
+    mask = (i[:, None] < L) & (d[None, :] < D)
+    tl.store(o_part_at, o, mask=mask)
+
+
+@triton.jit(do_not_specialize=["splits"])
+def _latent_block__naive_values_merge(
+    o_ptr,
+    o_part_ptr,
+    L,
+    H,
+    D,
+    splits,
+    o_stride_B,
+    o_stride_L,
+    o_stride_H,
+    o_stride_D,
+    o_part_stride_splits,
+    o_part_stride_B,
+    o_part_stride_L,
+    o_part_stride_H,
+    o_part_stride_D,
+    BLOCK_splits: tl.constexpr,
+    BLOCK_L: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, i in parallel by blocks, h in parallel, d in parallel by blocks, parts of j joined."""
+    pid = tl.program_id(0).to(INDEX)
+    d = (pid % tl.cdiv(D, BLOCK_D)) * BLOCK_D + tl.arange(0, BLOCK_D)
+    h = pid // tl.cdiv(D, BLOCK_D) % H
+    i = (pid // tl.cdiv(D, BLOCK_D) // H % tl.cdiv(L, BLOCK_L)) * BLOCK_L + tl.arange(0, BLOCK_L)
+    b = pid // tl.cdiv(D, BLOCK_D) // H // tl.cdiv(L, BLOCK_L)
+    part = tl.arange(0, BLOCK_splits).to(INDEX)
+    o_parts_at = (
+        o_part_ptr
+        + part[:, None, None] * o_part_stride_splits
+        + b * o_part_stride_B
+        + i[None, :, None] * o_part_stride_L
+        + h * o_part_stride_H
+        + d[None, None, :] * o_part_stride_D
+    )
+    mask = (part[:, None, None] < splits) & (i[None, :, None] < L) & (d[None, None, :] < D)
+    o_parts = tl.load(o_parts_at, mask=mask, other=0.0)
+    o = tl.sum(o_parts, axis=0)
+    o_at = o_ptr + b * o_stride_B + i[:, None] * o_stride_L + h * o_stride_H + d[None, :] * o_stride_D
+    mask_2 = (i[:, None] < L) & (d[None, :] < D)
+    tl.store(o_at, o, mask=mask_2)
+
+
+@triton.jit
 def _latent_block__naive_out_streamed0(
     wo_ptr,
     y_ptr,
@@ -1556,6 +4988,46 @@ def _latent_block__naive_out_streamed0(
     y_at = y_ptr + b * y_stride_B + l[:, None] * y_stride_L + c[None, :] * y_stride_2
     mask_3 = (l[:, None] < L) & (c[None, :] < tl.cast(D, tl.int64) * H)
     tl.store(y_at, y, mask=mask_3)
+
+
+@triton.jit
+def _latent_block__naive_out_streamed0_described(
+    wo_desc,
+    y_ptr,
+    o_desc,
+    B,
+    L,
+    H,
+    D,
+    y_stride_B,
+    y_stride_L,
+    y_stride_2,
+    BLOCK_L: tl.constexpr,
+    BLOCK_C: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    GROUP: tl.constexpr,
+):
+    """Streamed: b in parallel, l in parallel by blocks, c in parallel by blocks, d whole, h streamed; tiles move through descriptors."""
+    for pid in tl.range(
+        tl.program_id(0), B * tl.cdiv(L, BLOCK_L) * tl.cdiv(D * H, BLOCK_C), tl.num_programs(0), flatten=True
+    ):
+        tiles = tl.cdiv(L, BLOCK_L) * tl.cdiv(D * H, BLOCK_C)
+        b = pid // tiles
+        pid = pid % tiles
+        pid_l, pid_c = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(D * H, BLOCK_C), GROUP)
+        l_first = pid_l * BLOCK_L
+        l = l_first + tl.arange(0, BLOCK_L)
+        c_first = pid_c * BLOCK_C
+        c = c_first + tl.arange(0, BLOCK_C)
+        y = tl.zeros((BLOCK_L, BLOCK_C), tl.float32)
+        for h in range(H):
+            o = o_desc.load([b, l_first, h, 0]).reshape(BLOCK_L, BLOCK_D)
+            wo = wo_desc.load([h, 0, c_first]).reshape(BLOCK_D, BLOCK_C)
+            # y[b, l, c] = sum[h, d](o[b, l, h, d] * wo[h, d, c])
+            y = tl.dot(o, wo, y, input_precision="ieee")
+        y_at = y_ptr + b * y_stride_B + l[:, None] * y_stride_L + c[None, :] * y_stride_2
+        mask = (l[:, None] < L) & (c[None, :] < tl.cast(D, tl.int64) * H)
+        tl.store(y_at, y, mask=mask)
 
 
 @triton.jit
@@ -1607,6 +5079,47 @@ def _latent_block__naive_out_streamed1(
     tl.store(y_at, y, mask=mask_3)
 
 
+@triton.jit
+def _latent_block__naive_out_streamed1_described(
+    wo_desc,
+    y_ptr,
+    o_desc,
+    B,
+    L,
+    H,
+    D,
+    y_stride_B,
+    y_stride_L,
+    y_stride_2,
+    BLOCK_L: tl.constexpr,
+    BLOCK_C: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    GROUP: tl.constexpr,
+):
+    """Streamed: b in parallel, l in parallel by blocks, c in parallel by blocks, h streamed, d streamed; tiles move through descriptors."""
+    for pid in tl.range(
+        tl.program_id(0), B * tl.cdiv(L, BLOCK_L) * tl.cdiv(D * H, BLOCK_C), tl.num_programs(0), flatten=True
+    ):
+        tiles = tl.cdiv(L, BLOCK_L) * tl.cdiv(D * H, BLOCK_C)
+        b = pid // tiles
+        pid = pid % tiles
+        pid_l, pid_c = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(D * H, BLOCK_C), GROUP)
+        l_first = pid_l * BLOCK_L
+        l = l_first + tl.arange(0, BLOCK_L)
+        c_first = pid_c * BLOCK_C
+        c = c_first + tl.arange(0, BLOCK_C)
+        y = tl.zeros((BLOCK_L, BLOCK_C), tl.float32)
+        for h in range(H):
+            for d_start in range(0, D, BLOCK_D):
+                o = o_desc.load([b, l_first, h, d_start]).reshape(BLOCK_L, BLOCK_D)
+                wo = wo_desc.load([h, d_start, c_first]).reshape(BLOCK_D, BLOCK_C)
+                # y[b, l, c] = sum[h, d](o[b, l, h, d] * wo[h, d, c])
+                y = tl.dot(o, wo, y, input_precision="ieee")
+        y_at = y_ptr + b * y_stride_B + l[:, None] * y_stride_L + c[None, :] * y_stride_2
+        mask = (l[:, None] < L) & (c[None, :] < tl.cast(D, tl.int64) * H)
+        tl.store(y_at, y, mask=mask)
+
+
 def _configure_latent_block__naive_qkv(
     B: int,
     L: int,
@@ -1614,6 +5127,7 @@ def _configure_latent_block__naive_qkv(
     D: int,
     width: int,
     aligned: bool,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
@@ -1621,7 +5135,9 @@ def _configure_latent_block__naive_qkv(
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
         (128, 64, 64, 8, 3),
+        (64, 64, 128, 4, 3),
         (64, 64, 64, 4, 4),
+        (32, 64, 128, 4, 4),
         (32, 64, 64, 4, 4),
         (16, 128, 64, 4, 4),
         (16, 64, 128, 4, 4),
@@ -1636,6 +5152,20 @@ def _configure_latent_block__naive_qkv(
             (16, 32, 32, 2, 2),
             (16, 16, 32, 2, 2),
         )
+    elif described:
+        tiles = (
+            (128, 128, 64, 8, 3),
+            (128, 64, 64, 8, 3),
+            (64, 128, 64, 4, 3),
+            (64, 64, 128, 4, 3),
+            (64, 64, 64, 4, 4),
+            (32, 64, 128, 4, 3),
+            (32, 64, 64, 4, 4),
+            (16, 128, 64, 4, 4),
+            (16, 64, 128, 4, 4),
+            (16, 32, 128, 2, 4),
+            (16, 16, 64, 2, 4),
+        )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
     BLOCK_L, BLOCK_D, BLOCK_C, num_warps, num_stages = launch.pick_tile(tiles, L, D, B * H)
@@ -1649,11 +5179,43 @@ def _configure_latent_block__naive_qkv(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_latent_block__naive_qkv")
+    if described:
+        return (
+            _latent_block__naive_qkv_described,
+            B * triton.cdiv(L, options["BLOCK_L"]) * H * triton.cdiv(D, options["BLOCK_D"]),
+            options,
+            (
+                (1, options["BLOCK_L"], options["BLOCK_C"]),
+                (options["BLOCK_C"], 1, options["BLOCK_D"]),
+                (options["BLOCK_C"], 1, options["BLOCK_D"]),
+                (options["BLOCK_C"], 1, options["BLOCK_D"]),
+                None,
+                None,
+                None,
+            ),
+        )
     return (
         _latent_block__naive_qkv,
         B * triton.cdiv(L, options["BLOCK_L"]) * H * triton.cdiv(D, options["BLOCK_D"]),
         options,
+        None,
     )
+
+
+def _configure_latent_block__naive_qkv_merge(B: int, L: int, H: int, D: int, splits: int):
+    """Kernel, grid and launch options of `_latent_block__naive_qkv_merge` for one shape."""
+    BLOCK_splits = launch.power_of_2(splits)
+    BLOCK_L = launch.power_of_2(L, 1, 1)
+    BLOCK_D = launch.power_of_2(D, 1, 128)
+    options = {
+        "BLOCK_splits": BLOCK_splits,
+        "BLOCK_L": BLOCK_L,
+        "BLOCK_D": BLOCK_D,
+        "num_warps": launch.warps(BLOCK_splits * BLOCK_L * BLOCK_D, 32),
+        "num_stages": 1,
+        "enable_fp_fusion": True,
+    }
+    return _latent_block__naive_qkv_merge, B * triton.cdiv(L, BLOCK_L) * H * triton.cdiv(D, BLOCK_D), options
 
 
 def _configure_latent_block__naive_scores(
@@ -1663,6 +5225,7 @@ def _configure_latent_block__naive_scores(
     D: int,
     width: int,
     aligned: bool,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
@@ -1685,18 +5248,32 @@ def _configure_latent_block__naive_scores(
             "enable_fp_fusion": True,
         }
         options = launch.over(options, tuned, "_latent_block__naive_scores_resident")
+        if described and options["BLOCK_D"] <= 256:
+            return (
+                _latent_block__naive_scores_resident_described,
+                B * H * triton.cdiv(L, options["BLOCK_I"]) * triton.cdiv(L, options["BLOCK_J"]),
+                options,
+                (
+                    (1, options["BLOCK_I"], 1, options["BLOCK_D"]),
+                    (1, options["BLOCK_J"], 1, options["BLOCK_D"]),
+                    None,
+                ),
+            )
         return (
             _latent_block__naive_scores_resident,
             B * H * triton.cdiv(L, options["BLOCK_I"]) * triton.cdiv(L, options["BLOCK_J"]),
             options,
+            None,
         )
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
         (128, 256, 64, 8, 3),
-        (128, 128, 64, 8, 3),
+        (128, 128, 64, 8, 4),
         (128, 64, 64, 4, 3),
         (64, 128, 64, 4, 4),
+        (64, 64, 128, 4, 3),
         (64, 64, 64, 4, 4),
+        (32, 64, 128, 4, 4),
         (32, 64, 64, 4, 4),
         (16, 128, 64, 4, 4),
         (16, 64, 128, 4, 4),
@@ -1711,6 +5288,21 @@ def _configure_latent_block__naive_scores(
             (16, 32, 32, 2, 2),
             (16, 16, 32, 2, 2),
         )
+    elif described:
+        tiles = (
+            (128, 256, 64, 8, 3),
+            (128, 128, 64, 8, 4),
+            (128, 64, 64, 4, 3),
+            (64, 128, 64, 4, 4),
+            (64, 64, 128, 4, 3),
+            (64, 64, 64, 4, 4),
+            (32, 64, 128, 4, 4),
+            (32, 64, 64, 4, 4),
+            (16, 128, 64, 4, 4),
+            (16, 64, 128, 4, 4),
+            (16, 32, 128, 2, 4),
+            (16, 16, 64, 2, 4),
+        )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
     BLOCK_I, BLOCK_J, BLOCK_D, num_warps, num_stages = launch.pick_tile(tiles, L, L, B * H)
@@ -1724,9 +5316,44 @@ def _configure_latent_block__naive_scores(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_latent_block__naive_scores_streamed")
+    if described and options["BLOCK_D"] <= 256:
+        return (
+            _latent_block__naive_scores_streamed_described,
+            launch.resident(
+                B * H * triton.cdiv(L, options["BLOCK_I"]) * triton.cdiv(L, options["BLOCK_J"]),
+                options["num_warps"],
+            ),
+            options,
+            (
+                (1, options["BLOCK_I"], 1, options["BLOCK_D"]),
+                (1, options["BLOCK_J"], 1, options["BLOCK_D"]),
+                None,
+            ),
+        )
     return (
         _latent_block__naive_scores_streamed,
         B * H * triton.cdiv(L, options["BLOCK_I"]) * triton.cdiv(L, options["BLOCK_J"]),
+        options,
+        None,
+    )
+
+
+def _configure_latent_block__naive_scores_merge(B: int, L: int, H: int, splits: int):
+    """Kernel, grid and launch options of `_latent_block__naive_scores_streamed_merge` for one shape."""
+    BLOCK_splits = launch.power_of_2(splits)
+    BLOCK_I = launch.power_of_2(L, 1, 1)
+    BLOCK_J = launch.power_of_2(L, 1, 128)
+    options = {
+        "BLOCK_splits": BLOCK_splits,
+        "BLOCK_I": BLOCK_I,
+        "BLOCK_J": BLOCK_J,
+        "num_warps": launch.warps(BLOCK_splits * BLOCK_I * BLOCK_J, 32),
+        "num_stages": 1,
+        "enable_fp_fusion": True,
+    }
+    return (
+        _latent_block__naive_scores_streamed_merge,
+        B * H * triton.cdiv(L, BLOCK_I) * triton.cdiv(L, BLOCK_J),
         options,
     )
 
@@ -1772,6 +5399,7 @@ def _configure_latent_block__naive_values(
     D: int,
     width: int,
     aligned: bool,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
@@ -1779,10 +5407,12 @@ def _configure_latent_block__naive_values(
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
         (128, 256, 64, 8, 3),
-        (128, 128, 64, 8, 3),
+        (128, 128, 64, 8, 4),
         (128, 64, 64, 4, 3),
         (64, 128, 64, 4, 4),
+        (64, 64, 128, 4, 3),
         (64, 64, 64, 4, 4),
+        (32, 64, 128, 4, 4),
         (32, 64, 64, 4, 4),
         (16, 128, 64, 4, 4),
         (16, 64, 128, 4, 4),
@@ -1796,6 +5426,21 @@ def _configure_latent_block__naive_values(
             (32, 32, 32, 4, 2),
             (16, 32, 32, 2, 2),
             (16, 16, 32, 2, 2),
+        )
+    elif described:
+        tiles = (
+            (128, 256, 64, 8, 3),
+            (128, 128, 64, 8, 4),
+            (128, 64, 64, 4, 3),
+            (64, 128, 64, 4, 4),
+            (64, 64, 128, 4, 3),
+            (64, 64, 64, 4, 4),
+            (32, 64, 128, 4, 4),
+            (32, 64, 64, 4, 4),
+            (16, 128, 64, 4, 4),
+            (16, 64, 128, 4, 4),
+            (16, 32, 128, 2, 4),
+            (16, 16, 64, 2, 4),
         )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
@@ -1810,9 +5455,44 @@ def _configure_latent_block__naive_values(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_latent_block__naive_values")
+    if described:
+        return (
+            _latent_block__naive_values_described,
+            launch.resident(
+                B * triton.cdiv(L, options["BLOCK_I"]) * H * triton.cdiv(D, options["BLOCK_D"]),
+                options["num_warps"],
+            ),
+            options,
+            (
+                (1, 1, options["BLOCK_I"], options["BLOCK_J"]),
+                (1, options["BLOCK_J"], 1, options["BLOCK_D"]),
+                None,
+            ),
+        )
     return (
         _latent_block__naive_values,
         B * triton.cdiv(L, options["BLOCK_I"]) * H * triton.cdiv(D, options["BLOCK_D"]),
+        options,
+        None,
+    )
+
+
+def _configure_latent_block__naive_values_merge(B: int, L: int, H: int, D: int, splits: int):
+    """Kernel, grid and launch options of `_latent_block__naive_values_merge` for one shape."""
+    BLOCK_splits = launch.power_of_2(splits)
+    BLOCK_L = launch.power_of_2(L, 1, 1)
+    BLOCK_D = launch.power_of_2(D, 1, 128)
+    options = {
+        "BLOCK_splits": BLOCK_splits,
+        "BLOCK_L": BLOCK_L,
+        "BLOCK_D": BLOCK_D,
+        "num_warps": launch.warps(BLOCK_splits * BLOCK_L * BLOCK_D, 32),
+        "num_stages": 1,
+        "enable_fp_fusion": True,
+    }
+    return (
+        _latent_block__naive_values_merge,
+        B * triton.cdiv(L, BLOCK_L) * H * triton.cdiv(D, BLOCK_D),
         options,
     )
 
@@ -1824,40 +5504,93 @@ def _configure_latent_block__naive_out(
     D: int,
     width: int,
     aligned: bool,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `out` for one shape."""
     BLOCK_D = launch.power_of_2(D, 16)
-    if BLOCK_D <= 512 and launch.chosen(tuned, "_latent_block__naive_out_streamed0"):
-        BLOCK_L = launch.power_of_2(
-            L, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_D)))
+    if BLOCK_D <= 128 and launch.chosen(tuned, "_latent_block__naive_out_streamed0"):
+        # rows, columns, depth, warps, stages: the first that fills the device
+        tiles = (
+            (128, 256, 64, 8, 3),
+            (128, 128, 64, 8, 4),
+            (128, 64, 64, 4, 3),
+            (64, 128, 64, 4, 4),
+            (64, 64, 128, 4, 3),
+            (64, 64, 64, 4, 4),
+            (32, 64, 128, 4, 4),
+            (32, 64, 64, 4, 4),
+            (16, 128, 64, 4, 4),
+            (16, 64, 128, 4, 4),
+            (16, 32, 128, 2, 4),
+            (16, 16, 64, 2, 4),
         )
-        BLOCK_C = launch.power_of_2(
-            D * H, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_D)))
-        )
+        if width == 4:
+            tiles = (
+                (64, 64, 16, 4, 2),
+                (64, 32, 16, 4, 2),
+                (32, 32, 32, 4, 2),
+                (16, 32, 32, 2, 2),
+                (16, 16, 32, 2, 2),
+            )
+        elif described:
+            tiles = (
+                (128, 256, 64, 8, 3),
+                (128, 128, 64, 8, 4),
+                (128, 64, 64, 4, 3),
+                (64, 128, 64, 4, 4),
+                (64, 64, 128, 4, 3),
+                (64, 64, 64, 4, 4),
+                (32, 64, 128, 4, 4),
+                (32, 64, 64, 4, 4),
+                (16, 128, 64, 4, 4),
+                (16, 64, 128, 4, 4),
+                (16, 32, 128, 2, 4),
+                (16, 16, 64, 2, 4),
+            )
+        elif not aligned:
+            tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
+        BLOCK_L, BLOCK_C, _, num_warps, num_stages = launch.pick_tile(tiles, L, D * H, B)
         options = {
             "BLOCK_L": BLOCK_L,
             "BLOCK_C": BLOCK_C,
             "BLOCK_D": BLOCK_D,
             "GROUP": 8,
-            "num_warps": 8 if width < 4 else 4,
-            "num_stages": 2,
+            "num_warps": num_warps,
+            "num_stages": num_stages,
             "enable_fp_fusion": True,
         }
         options = launch.over(options, tuned, "_latent_block__naive_out_streamed0")
+        if described and options["BLOCK_D"] <= 256:
+            return (
+                _latent_block__naive_out_streamed0_described,
+                launch.resident(
+                    B * triton.cdiv(L, options["BLOCK_L"]) * triton.cdiv(D * H, options["BLOCK_C"]),
+                    options["num_warps"],
+                ),
+                options,
+                (
+                    (1, options["BLOCK_D"], options["BLOCK_C"]),
+                    None,
+                    (1, options["BLOCK_L"], 1, options["BLOCK_D"]),
+                ),
+            )
         return (
             _latent_block__naive_out_streamed0,
             B * triton.cdiv(L, options["BLOCK_L"]) * triton.cdiv(D * H, options["BLOCK_C"]),
             options,
+            None,
         )
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
         (128, 256, 64, 8, 3),
-        (128, 128, 64, 8, 3),
+        (128, 128, 64, 8, 4),
         (128, 64, 64, 4, 3),
         (64, 128, 64, 4, 4),
+        (64, 64, 128, 4, 3),
         (64, 64, 64, 4, 4),
+        (32, 64, 128, 4, 4),
         (32, 64, 64, 4, 4),
         (16, 128, 64, 4, 4),
         (16, 64, 128, 4, 4),
@@ -1872,6 +5605,21 @@ def _configure_latent_block__naive_out(
             (16, 32, 32, 2, 2),
             (16, 16, 32, 2, 2),
         )
+    elif described:
+        tiles = (
+            (128, 256, 64, 8, 3),
+            (128, 128, 64, 8, 4),
+            (128, 64, 64, 4, 3),
+            (64, 128, 64, 4, 4),
+            (64, 64, 128, 4, 3),
+            (64, 64, 64, 4, 4),
+            (32, 64, 128, 4, 4),
+            (32, 64, 64, 4, 4),
+            (16, 128, 64, 4, 4),
+            (16, 64, 128, 4, 4),
+            (16, 32, 128, 2, 4),
+            (16, 16, 64, 2, 4),
+        )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
     BLOCK_L, BLOCK_C, BLOCK_D, num_warps, num_stages = launch.pick_tile(tiles, L, D * H, B)
@@ -1885,10 +5633,25 @@ def _configure_latent_block__naive_out(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_latent_block__naive_out_streamed1")
+    if described and options["BLOCK_D"] <= 256:
+        return (
+            _latent_block__naive_out_streamed1_described,
+            launch.resident(
+                B * triton.cdiv(L, options["BLOCK_L"]) * triton.cdiv(D * H, options["BLOCK_C"]),
+                options["num_warps"],
+            ),
+            options,
+            (
+                (1, options["BLOCK_D"], options["BLOCK_C"]),
+                None,
+                (1, options["BLOCK_L"], 1, options["BLOCK_D"]),
+            ),
+        )
     return (
         _latent_block__naive_out_streamed1,
         B * triton.cdiv(L, options["BLOCK_L"]) * triton.cdiv(D * H, options["BLOCK_C"]),
         options,
+        None,
     )
 
 
@@ -1919,78 +5682,328 @@ def _latent_block__naive__launch(call, dims, x, wq, wk, wv, wo, y):
     o = call.workspace((B, L, H, D), launch.DTYPES["bf16"])
     aligned = launch.aligned(x, wq, wk, wv)
     width = max(t.element_size() for t in (x, wq, wk, wv))
-    kernel, grid, options = _configure_latent_block__naive_qkv(
-        B, L, H, D, width, aligned, tuned=call.tuned("qkv")
+    described = launch.describable(x, wq, wk, wv)
+    if not described and copying.copies_pay(L, D, x, wq, wk, wv):
+        x = copying.aligned_rows(call, x)
+        wq = copying.aligned_rows(call, wq)
+        wk = copying.aligned_rows(call, wk)
+        wv = copying.aligned_rows(call, wv)
+        described = launch.describable(x, wq, wk, wv)
+    kernel, grid, options, tiles = _configure_latent_block__naive_qkv(
+        B, L, H, D, width, aligned, described, tuned=call.tuned("qkv")
     )
-    call.start(
-        kernel,
-        grid,
-        options,
-        x,
-        wq,
-        wk,
-        wv,
-        q,
-        k,
-        v,
-        L,
-        H,
-        D,
-        x.stride(0),
-        x.stride(1),
-        x.stride(2),
-        wq.stride(0),
-        wq.stride(1),
-        wq.stride(2),
-        wk.stride(0),
-        wk.stride(1),
-        wk.stride(2),
-        wv.stride(0),
-        wv.stride(1),
-        wv.stride(2),
-        q.stride(0),
-        q.stride(1),
-        q.stride(2),
-        q.stride(3),
-        k.stride(0),
-        k.stride(1),
-        k.stride(2),
-        k.stride(3),
-        v.stride(0),
-        v.stride(1),
-        v.stride(2),
-        v.stride(3),
-        INDEX=launch.index_type(x, wq, wk, wv, q, k, v),
-    )
+    splits, span = launch.split(D * H, options["BLOCK_C"], grid)
+    if splits > 1:
+        q_part = call.workspace((splits, B, L, H, D), launch.DTYPES["f32"])
+        k_part = call.workspace((splits, B, L, H, D), launch.DTYPES["f32"])
+        v_part = call.workspace((splits, B, L, H, D), launch.DTYPES["f32"])
+        if tiles is not None:
+            tiles = (tiles[0], tiles[1], tiles[2], tiles[3], None, None, None)
+            call.start(
+                _latent_block__naive_qkv_part_described,
+                grid * splits,
+                options,
+                *launch.describe((x, wq, wk, wv, q_part, k_part, v_part), tiles),
+                B,
+                L,
+                H,
+                D,
+                span,
+                q_part.stride(0),
+                q_part.stride(1),
+                q_part.stride(2),
+                q_part.stride(3),
+                q_part.stride(4),
+                k_part.stride(0),
+                k_part.stride(1),
+                k_part.stride(2),
+                k_part.stride(3),
+                k_part.stride(4),
+                v_part.stride(0),
+                v_part.stride(1),
+                v_part.stride(2),
+                v_part.stride(3),
+                v_part.stride(4),
+                INDEX=launch.index_type(x, wq, wk, wv, q_part, k_part, v_part),
+            )
+        else:
+            call.start(
+                _latent_block__naive_qkv_part,
+                grid * splits,
+                options,
+                x,
+                wq,
+                wk,
+                wv,
+                q_part,
+                k_part,
+                v_part,
+                B,
+                L,
+                H,
+                D,
+                span,
+                x.stride(0),
+                x.stride(1),
+                x.stride(2),
+                wq.stride(0),
+                wq.stride(1),
+                wq.stride(2),
+                wk.stride(0),
+                wk.stride(1),
+                wk.stride(2),
+                wv.stride(0),
+                wv.stride(1),
+                wv.stride(2),
+                q_part.stride(0),
+                q_part.stride(1),
+                q_part.stride(2),
+                q_part.stride(3),
+                q_part.stride(4),
+                k_part.stride(0),
+                k_part.stride(1),
+                k_part.stride(2),
+                k_part.stride(3),
+                k_part.stride(4),
+                v_part.stride(0),
+                v_part.stride(1),
+                v_part.stride(2),
+                v_part.stride(3),
+                v_part.stride(4),
+                INDEX=launch.index_type(x, wq, wk, wv, q_part, k_part, v_part),
+            )
+        kernel, grid, options = _configure_latent_block__naive_qkv_merge(B, L, H, D, splits)
+        call.start(
+            kernel,
+            grid,
+            options,
+            q,
+            k,
+            v,
+            q_part,
+            k_part,
+            v_part,
+            L,
+            H,
+            D,
+            splits,
+            q.stride(0),
+            q.stride(1),
+            q.stride(2),
+            q.stride(3),
+            k.stride(0),
+            k.stride(1),
+            k.stride(2),
+            k.stride(3),
+            v.stride(0),
+            v.stride(1),
+            v.stride(2),
+            v.stride(3),
+            q_part.stride(0),
+            q_part.stride(1),
+            q_part.stride(2),
+            q_part.stride(3),
+            q_part.stride(4),
+            k_part.stride(0),
+            k_part.stride(1),
+            k_part.stride(2),
+            k_part.stride(3),
+            k_part.stride(4),
+            v_part.stride(0),
+            v_part.stride(1),
+            v_part.stride(2),
+            v_part.stride(3),
+            v_part.stride(4),
+            INDEX=launch.index_type(q, k, v, q_part, k_part, v_part),
+        )
+    elif tiles is not None:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *launch.describe((x, wq, wk, wv, q, k, v), tiles),
+            L,
+            H,
+            D,
+            q.stride(0),
+            q.stride(1),
+            q.stride(2),
+            q.stride(3),
+            k.stride(0),
+            k.stride(1),
+            k.stride(2),
+            k.stride(3),
+            v.stride(0),
+            v.stride(1),
+            v.stride(2),
+            v.stride(3),
+            INDEX=launch.index_type(x, wq, wk, wv, q, k, v),
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            x,
+            wq,
+            wk,
+            wv,
+            q,
+            k,
+            v,
+            L,
+            H,
+            D,
+            x.stride(0),
+            x.stride(1),
+            x.stride(2),
+            wq.stride(0),
+            wq.stride(1),
+            wq.stride(2),
+            wk.stride(0),
+            wk.stride(1),
+            wk.stride(2),
+            wv.stride(0),
+            wv.stride(1),
+            wv.stride(2),
+            q.stride(0),
+            q.stride(1),
+            q.stride(2),
+            q.stride(3),
+            k.stride(0),
+            k.stride(1),
+            k.stride(2),
+            k.stride(3),
+            v.stride(0),
+            v.stride(1),
+            v.stride(2),
+            v.stride(3),
+            INDEX=launch.index_type(x, wq, wk, wv, q, k, v),
+        )
     aligned = launch.aligned(q, k)
     width = max(t.element_size() for t in (q, k))
-    kernel, grid, options = _configure_latent_block__naive_scores(
-        B, L, H, D, width, aligned, tuned=call.tuned("scores")
+    described = launch.describable(q, k)
+    if not described and copying.copies_pay(L, L, q, k):
+        q = copying.aligned_rows(call, q)
+        k = copying.aligned_rows(call, k)
+        described = launch.describable(q, k)
+    kernel, grid, options, tiles = _configure_latent_block__naive_scores(
+        B, L, H, D, width, aligned, described, tuned=call.tuned("scores")
     )
-    call.start(
-        kernel,
-        grid,
-        options,
-        q,
-        k,
-        s,
-        L,
-        H,
-        D,
-        q.stride(0),
-        q.stride(1),
-        q.stride(2),
-        q.stride(3),
-        k.stride(0),
-        k.stride(1),
-        k.stride(2),
-        k.stride(3),
-        s.stride(0),
-        s.stride(1),
-        s.stride(2),
-        s.stride(3),
-        INDEX=launch.index_type(q, k, s),
+    splits, span = launch.split(D, options["BLOCK_D"], grid) if kernel in (_latent_block__naive_scores_streamed, _latent_block__naive_scores_streamed_described) else (
+        1, 0
     )
+    if splits > 1:
+        s_part = call.workspace((splits, B, H, L, L), launch.DTYPES["f32"])
+        if tiles is not None:
+            tiles = (tiles[0], tiles[1], None)
+            call.start(
+                _latent_block__naive_scores_streamed_part_described,
+                grid * splits,
+                options,
+                *launch.describe((q, k, s_part), tiles),
+                B,
+                L,
+                H,
+                D,
+                span,
+                s_part.stride(0),
+                s_part.stride(1),
+                s_part.stride(2),
+                s_part.stride(3),
+                s_part.stride(4),
+                INDEX=launch.index_type(q, k, s_part),
+            )
+        else:
+            call.start(
+                _latent_block__naive_scores_streamed_part,
+                grid * splits,
+                options,
+                q,
+                k,
+                s_part,
+                B,
+                L,
+                H,
+                D,
+                span,
+                q.stride(0),
+                q.stride(1),
+                q.stride(2),
+                q.stride(3),
+                k.stride(0),
+                k.stride(1),
+                k.stride(2),
+                k.stride(3),
+                s_part.stride(0),
+                s_part.stride(1),
+                s_part.stride(2),
+                s_part.stride(3),
+                s_part.stride(4),
+                INDEX=launch.index_type(q, k, s_part),
+            )
+        kernel, grid, options = _configure_latent_block__naive_scores_merge(B, L, H, splits)
+        call.start(
+            kernel,
+            grid,
+            options,
+            s,
+            s_part,
+            L,
+            H,
+            splits,
+            s.stride(0),
+            s.stride(1),
+            s.stride(2),
+            s.stride(3),
+            s_part.stride(0),
+            s_part.stride(1),
+            s_part.stride(2),
+            s_part.stride(3),
+            s_part.stride(4),
+            INDEX=launch.index_type(s, s_part),
+        )
+    elif tiles is not None:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *launch.describe((q, k, s), tiles),
+            B,
+            L,
+            H,
+            D,
+            s.stride(0),
+            s.stride(1),
+            s.stride(2),
+            s.stride(3),
+            INDEX=launch.index_type(q, k, s),
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            q,
+            k,
+            s,
+            L,
+            H,
+            D,
+            q.stride(0),
+            q.stride(1),
+            q.stride(2),
+            q.stride(3),
+            k.stride(0),
+            k.stride(1),
+            k.stride(2),
+            k.stride(3),
+            s.stride(0),
+            s.stride(1),
+            s.stride(2),
+            s.stride(3),
+            INDEX=launch.index_type(q, k, s),
+        )
     width = max(t.element_size() for t in (s,))
     kernel, grid, options = _configure_latent_block__naive_weights(
         B, L, H, width, tuned=call.tuned("weights")
@@ -2016,60 +6029,173 @@ def _latent_block__naive__launch(call, dims, x, wq, wk, wv, wo, y):
     )
     aligned = launch.aligned(p, v)
     width = max(t.element_size() for t in (p, v))
-    kernel, grid, options = _configure_latent_block__naive_values(
-        B, L, H, D, width, aligned, tuned=call.tuned("values")
+    described = launch.describable(p, v)
+    if not described and copying.copies_pay(L, D, p, v):
+        p = copying.aligned_rows(call, p)
+        v = copying.aligned_rows(call, v)
+        described = launch.describable(p, v)
+    kernel, grid, options, tiles = _configure_latent_block__naive_values(
+        B, L, H, D, width, aligned, described, tuned=call.tuned("values")
     )
-    call.start(
-        kernel,
-        grid,
-        options,
-        p,
-        v,
-        o,
-        L,
-        H,
-        D,
-        p.stride(0),
-        p.stride(1),
-        p.stride(2),
-        p.stride(3),
-        v.stride(0),
-        v.stride(1),
-        v.stride(2),
-        v.stride(3),
-        o.stride(0),
-        o.stride(1),
-        o.stride(2),
-        o.stride(3),
-        INDEX=launch.index_type(p, v, o),
-    )
+    splits, span = launch.split(L, options["BLOCK_J"], grid)
+    if splits > 1:
+        o_part = call.workspace((splits, B, L, H, D), launch.DTYPES["f32"])
+        if tiles is not None:
+            tiles = (tiles[0], tiles[1], None)
+            call.start(
+                _latent_block__naive_values_part_described,
+                grid * splits,
+                options,
+                *launch.describe((p, v, o_part), tiles),
+                B,
+                L,
+                H,
+                D,
+                span,
+                o_part.stride(0),
+                o_part.stride(1),
+                o_part.stride(2),
+                o_part.stride(3),
+                o_part.stride(4),
+                INDEX=launch.index_type(p, v, o_part),
+            )
+        else:
+            call.start(
+                _latent_block__naive_values_part,
+                grid * splits,
+                options,
+                p,
+                v,
+                o_part,
+                B,
+                L,
+                H,
+                D,
+                span,
+                p.stride(0),
+                p.stride(1),
+                p.stride(2),
+                p.stride(3),
+                v.stride(0),
+                v.stride(1),
+                v.stride(2),
+                v.stride(3),
+                o_part.stride(0),
+                o_part.stride(1),
+                o_part.stride(2),
+                o_part.stride(3),
+                o_part.stride(4),
+                INDEX=launch.index_type(p, v, o_part),
+            )
+        kernel, grid, options = _configure_latent_block__naive_values_merge(B, L, H, D, splits)
+        call.start(
+            kernel,
+            grid,
+            options,
+            o,
+            o_part,
+            L,
+            H,
+            D,
+            splits,
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            o.stride(3),
+            o_part.stride(0),
+            o_part.stride(1),
+            o_part.stride(2),
+            o_part.stride(3),
+            o_part.stride(4),
+            INDEX=launch.index_type(o, o_part),
+        )
+    elif tiles is not None:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *launch.describe((p, v, o), tiles),
+            B,
+            L,
+            H,
+            D,
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            o.stride(3),
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            p,
+            v,
+            o,
+            L,
+            H,
+            D,
+            p.stride(0),
+            p.stride(1),
+            p.stride(2),
+            p.stride(3),
+            v.stride(0),
+            v.stride(1),
+            v.stride(2),
+            v.stride(3),
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            o.stride(3),
+            INDEX=launch.index_type(p, v, o),
+        )
     aligned = launch.aligned(wo, o)
     width = max(t.element_size() for t in (wo, o))
-    kernel, grid, options = _configure_latent_block__naive_out(
-        B, L, H, D, width, aligned, tuned=call.tuned("out")
+    described = launch.describable(wo, o)
+    if not described and copying.copies_pay(L, D * H, wo, o):
+        wo = copying.aligned_rows(call, wo)
+        o = copying.aligned_rows(call, o)
+        described = launch.describable(wo, o)
+    kernel, grid, options, tiles = _configure_latent_block__naive_out(
+        B, L, H, D, width, aligned, described, tuned=call.tuned("out")
     )
-    call.start(
-        kernel,
-        grid,
-        options,
-        wo,
-        y,
-        o,
-        L,
-        H,
-        D,
-        wo.stride(0),
-        wo.stride(1),
-        wo.stride(2),
-        y.stride(0),
-        y.stride(1),
-        y.stride(2),
-        o.stride(0),
-        o.stride(1),
-        o.stride(2),
-        o.stride(3),
-        INDEX=launch.index_type(wo, y, o),
-    )
+    if tiles is not None:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *launch.describe((wo, y, o), tiles),
+            B,
+            L,
+            H,
+            D,
+            y.stride(0),
+            y.stride(1),
+            y.stride(2),
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            wo,
+            y,
+            o,
+            L,
+            H,
+            D,
+            wo.stride(0),
+            wo.stride(1),
+            wo.stride(2),
+            y.stride(0),
+            y.stride(1),
+            y.stride(2),
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            o.stride(3),
+            INDEX=launch.index_type(wo, y, o),
+        )
 
 
 def latent_block__naive(
