@@ -23,6 +23,7 @@ from opspec.schedule.resources import (
     epilogue_registers,
     held_elements,
     offered_tiles,
+    operand_bits,
     operand_kind,
     result_bits,
     side_by_side,
@@ -378,7 +379,7 @@ def _chain_choice(
         str(limits.shared_memory),
         " * ".join(others) or "1",
         *(["edged=True"] if _edged(variant.program, rows[0]) else []),
-        *(["narrow=True"] if operand_kind(variant.program) != "16" else []),
+        *(["narrow=True"] if operand_bits(variant.program) & set(range(1, 9)) else []),
     ]
     lines.append("# rows, chunk, warps, stages: the first that registers and shared memory hold")
     lines.append(

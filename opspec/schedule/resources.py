@@ -106,18 +106,18 @@ SHAPES: dict[str, tuple[tuple[int, int, int, int, int], ...]] = {
         (128, 128, 64, 8, 3), (64, 128, 128, 4, 3), (64, 64, 128, 4, 3), (32, 64, 128, 4, 4), (16, 32, 128, 2, 4),
         (16, 16, 128, 2, 4),
     ),
-    "packed": (
-        (64, 64, 64, 4, 3), (32, 64, 64, 4, 3), (16, 64, 64, 4, 4), (16, 32, 64, 2, 4), (16, 16, 64, 2, 4),
+    "computed": (
+        (128, 128, 64, 8, 3), (64, 64, 64, 4, 3), (32, 64, 64, 4, 3), (16, 64, 64, 4, 4), (16, 32, 64, 2, 4), (16, 16, 64, 2, 4),
     ),
     "32": (
         (64, 64, 16, 4, 2), (64, 32, 16, 4, 2), (32, 32, 32, 4, 2), (16, 32, 32, 2, 2), (16, 16, 32, 2, 2),
     ),
 }  # fmt: skip
-BITS = {"16": 16, "8": 8, "mixed": 16, "packed": 16, "32": 32}
+BITS = {"16": 16, "8": 8, "mixed": 16, "computed": 16, "32": 32}
 
 
 def candidates(kind: str) -> Iterator[ProductTile]:
-    """Tiles worth offering for operands of a kind (16, 8 or 32 bits, 16 beside 8, or two in a byte), fewer stages as a fallback."""
+    """Tiles worth offering for operands of a kind (16, 8 or 32 bits, 16 beside 8, or computed where they are used), fewer stages as a fallback."""
     for rows, columns, depth, warps, stages in SHAPES[kind]:
         for s in range(stages, 1, -1):
             yield ProductTile(rows=rows, columns=columns, depth=depth, warps=warps, stages=s)
@@ -125,6 +125,15 @@ def candidates(kind: str) -> Iterator[ProductTile]:
 
 def operand_kind(program: TileProgram) -> str:
     """What the operands of a program's block products are stored in, where they are not f32."""
+    bits = operand_bits(program)
+    if 0 in bits:
+        return "computed"
+    narrow = {b for b in bits if b <= 8}
+    return "16" if not narrow else "mixed" if bits - narrow else "8"
+
+
+def operand_bits(program: TileProgram) -> set[int]:
+    """Bits of an element of each operand of a block product, 0 for one that is computed."""
     tensors = {t.name: t for t in program.tensors}
     fetched = {s.var.name: s for s in statements(program.body) if isinstance(s, Fetch) and s.raw}
     bits: set[int] = set()
@@ -134,11 +143,8 @@ def operand_kind(program: TileProgram) -> str:
                 value = o.value.x if isinstance(o.value, Cast) and o.value.implicit else o.value
                 fetch = fetched.get(value.name) if isinstance(value, Read) else None
                 stored = () if fetch is None else choices(tensors[fetch.tensor].dtype)
-                bits |= {d.bits for d in stored} or {16}
-    if any(b < 8 for b in bits):
-        return "packed"
-    narrow = {b for b in bits if b <= 8}
-    return "16" if not narrow else "mixed" if bits - narrow else "8"
+                bits |= {d.bits for d in stored} or {0}
+    return bits
 
 
 def epilogue_registers(program: TileProgram) -> int:
