@@ -40,6 +40,7 @@ def _decode_attention_flash_decode(
     BLOCK_ROW: tl.constexpr,
     BLOCK_D: tl.constexpr,
     BLOCK_T: tl.constexpr,
+    EDGE_T: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: row in parallel by blocks, b in parallel, h in parallel, d whole, t streamed.
@@ -65,7 +66,7 @@ def _decode_attention_flash_decode(
     o_sum = tl.zeros((BLOCK_ROW, BLOCK_D), tl.float32)
     # tiles inside, then the masked one
     t_inner = T // BLOCK_T * BLOCK_T
-    for t_part in tl.static_range(2):
+    for t_part in tl.static_range(1 + EDGE_T):
         for t_start in range(t_inner if t_part == 1 else 0, T if t_part == 1 else t_inner, BLOCK_T):
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
             k_at = k_ptr + b * k_stride_B + h * k_stride_H + t[None, :] * k_stride_T + d[:, None] * k_stride_D
@@ -129,6 +130,7 @@ def _decode_attention_flash_decode_described(
     BLOCK_ROW: tl.constexpr,
     BLOCK_D: tl.constexpr,
     BLOCK_T: tl.constexpr,
+    EDGE_T: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: row in parallel by blocks, b in parallel, h in parallel, d whole, t streamed; tiles move through descriptors.
@@ -154,7 +156,7 @@ def _decode_attention_flash_decode_described(
     o_sum = tl.zeros((BLOCK_ROW, BLOCK_D), tl.float32)
     # tiles inside, then the masked one
     t_inner = T // BLOCK_T * BLOCK_T
-    for t_part in tl.static_range(2):
+    for t_part in tl.static_range(1 + EDGE_T):
         for t_start in range(t_inner if t_part == 1 else 0, T if t_part == 1 else t_inner, BLOCK_T):
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
             k = k_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D).T
@@ -565,6 +567,7 @@ def _configure_decode_attention_flash_decode(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_decode_attention_flash_decode")
+    options["EDGE_T"] = int(T % options["BLOCK_T"] != 0)
     if described and options["BLOCK_D"] <= 256:
         return (
             _decode_attention_flash_decode_described,
@@ -621,6 +624,7 @@ def _decode_attention__launch(call, dims, q, k, v, o):
         m_part = call.workspace((splits, 1, B, H), launch.DTYPES["f32"])
         p_sum_part = call.workspace((splits, 1, B, H), launch.DTYPES["f32"])
         o_sum_part = call.workspace((splits, 1, B, H, D), launch.DTYPES["f32"])
+        options = launch.without_edges(options)
         if tiles is not None:
             tiles = (tiles[0], tiles[1], tiles[2], None, None, None)
             call.start(
@@ -866,6 +870,7 @@ def _decode_attention_fp8_flash_decode(
     BLOCK_ROW: tl.constexpr,
     BLOCK_D: tl.constexpr,
     BLOCK_T: tl.constexpr,
+    EDGE_T: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: row in parallel by blocks, b in parallel, h in parallel, d whole, t streamed.
@@ -891,7 +896,7 @@ def _decode_attention_fp8_flash_decode(
     o_sum = tl.zeros((BLOCK_ROW, BLOCK_D), tl.float32)
     # tiles inside, then the masked one
     t_inner = T // BLOCK_T * BLOCK_T
-    for t_part in tl.static_range(2):
+    for t_part in tl.static_range(1 + EDGE_T):
         for t_start in range(t_inner if t_part == 1 else 0, T if t_part == 1 else t_inner, BLOCK_T):
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
             k_at = k_ptr + b * k_stride_B + h * k_stride_H + t[None, :] * k_stride_T + d[:, None] * k_stride_D
@@ -902,8 +907,9 @@ def _decode_attention_fp8_flash_decode(
             k_scale = tl.load(k_scale_at, mask=t < T, other=0.0).to(tl.float32)
             # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) * k_scale[b, h, t] / sqrt(D)
             m_chunk = reduce_max(
-                tl.where(t[None, :] < T, s_sum * k_scale[None, :], float("-inf")) if t_part
-                == 1 else s_sum * k_scale[None, :],
+                tl.where(t[None, :] < T, s_sum * k_scale[None, :], float("-inf"))
+                if t_part == 1
+                else s_sum * k_scale[None, :],
                 axis=1,
             )
             m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
@@ -927,8 +933,9 @@ def _decode_attention_fp8_flash_decode(
             o_sum = o_sum * scale[:, None]
             o_sum = tl.dot(
                 (
-                    tl.where(t[None, :] < T, e * v_scale[None, :], 0.0) if t_part
-                    == 1 else e * v_scale[None, :]
+                    tl.where(t[None, :] < T, e * v_scale[None, :], 0.0)
+                    if t_part == 1
+                    else e * v_scale[None, :]
                 ).to(tl.bfloat16),
                 v.to(tl.bfloat16),
                 o_sum,
@@ -973,6 +980,7 @@ def _decode_attention_fp8_flash_decode_described(
     BLOCK_ROW: tl.constexpr,
     BLOCK_D: tl.constexpr,
     BLOCK_T: tl.constexpr,
+    EDGE_T: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: row in parallel by blocks, b in parallel, h in parallel, d whole, t streamed; tiles move through descriptors.
@@ -998,7 +1006,7 @@ def _decode_attention_fp8_flash_decode_described(
     o_sum = tl.zeros((BLOCK_ROW, BLOCK_D), tl.float32)
     # tiles inside, then the masked one
     t_inner = T // BLOCK_T * BLOCK_T
-    for t_part in tl.static_range(2):
+    for t_part in tl.static_range(1 + EDGE_T):
         for t_start in range(t_inner if t_part == 1 else 0, T if t_part == 1 else t_inner, BLOCK_T):
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
             k = k_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D).T
@@ -1007,8 +1015,9 @@ def _decode_attention_fp8_flash_decode_described(
             k_scale = tl.load(k_scale_at, mask=t < T, other=0.0).to(tl.float32)
             # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) * k_scale[b, h, t] / sqrt(D)
             m_chunk = reduce_max(
-                tl.where(t[None, :] < T, s_sum * k_scale[None, :], float("-inf")) if t_part
-                == 1 else s_sum * k_scale[None, :],
+                tl.where(t[None, :] < T, s_sum * k_scale[None, :], float("-inf"))
+                if t_part == 1
+                else s_sum * k_scale[None, :],
                 axis=1,
             )
             m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
@@ -1030,8 +1039,9 @@ def _decode_attention_fp8_flash_decode_described(
             o_sum = o_sum * scale[:, None]
             o_sum = tl.dot(
                 (
-                    tl.where(t[None, :] < T, e * v_scale[None, :], 0.0) if t_part
-                    == 1 else e * v_scale[None, :]
+                    tl.where(t[None, :] < T, e * v_scale[None, :], 0.0)
+                    if t_part == 1
+                    else e * v_scale[None, :]
                 ).to(tl.bfloat16),
                 widen_f8e4m3(v, tl.bfloat16),
                 o_sum,
@@ -1140,8 +1150,9 @@ def _decode_attention_fp8_flash_decode_part(
             k_scale = tl.load(k_scale_at, mask=t < T, other=0.0).to(tl.float32)
             # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) * k_scale[b, h, t] / sqrt(D)
             m_chunk = reduce_max(
-                tl.where(t[None, :] < T, s_sum * k_scale[None, :], float("-inf")) if t_part
-                == 1 else s_sum * k_scale[None, :],
+                tl.where(t[None, :] < T, s_sum * k_scale[None, :], float("-inf"))
+                if t_part == 1
+                else s_sum * k_scale[None, :],
                 axis=1,
             )
             m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
@@ -1165,8 +1176,9 @@ def _decode_attention_fp8_flash_decode_part(
             o_sum = o_sum * scale[:, None]
             o_sum = tl.dot(
                 (
-                    tl.where(t[None, :] < T, e * v_scale[None, :], 0.0) if t_part
-                    == 1 else e * v_scale[None, :]
+                    tl.where(t[None, :] < T, e * v_scale[None, :], 0.0)
+                    if t_part == 1
+                    else e * v_scale[None, :]
                 ).to(tl.bfloat16),
                 v.to(tl.bfloat16),
                 o_sum,
@@ -1281,8 +1293,9 @@ def _decode_attention_fp8_flash_decode_part_described(
             k_scale = tl.load(k_scale_at, mask=t < T, other=0.0).to(tl.float32)
             # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) * k_scale[b, h, t] / sqrt(D)
             m_chunk = reduce_max(
-                tl.where(t[None, :] < T, s_sum * k_scale[None, :], float("-inf")) if t_part
-                == 1 else s_sum * k_scale[None, :],
+                tl.where(t[None, :] < T, s_sum * k_scale[None, :], float("-inf"))
+                if t_part == 1
+                else s_sum * k_scale[None, :],
                 axis=1,
             )
             m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
@@ -1304,8 +1317,9 @@ def _decode_attention_fp8_flash_decode_part_described(
             o_sum = o_sum * scale[:, None]
             o_sum = tl.dot(
                 (
-                    tl.where(t[None, :] < T, e * v_scale[None, :], 0.0) if t_part
-                    == 1 else e * v_scale[None, :]
+                    tl.where(t[None, :] < T, e * v_scale[None, :], 0.0)
+                    if t_part == 1
+                    else e * v_scale[None, :]
                 ).to(tl.bfloat16),
                 widen_f8e4m3(v, tl.bfloat16),
                 o_sum,
@@ -1455,6 +1469,7 @@ def _configure_decode_attention_fp8_flash_decode(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_decode_attention_fp8_flash_decode")
+    options["EDGE_T"] = int(T % options["BLOCK_T"] != 0)
     if described and options["BLOCK_D"] <= 256:
         return (
             _decode_attention_fp8_flash_decode_described,
@@ -1517,6 +1532,7 @@ def _decode_attention_fp8__launch(call, dims, q, k, k_scale, v, v_scale, o):
         m_part = call.workspace((splits, 1, B, H), launch.DTYPES["f32"])
         p_sum_part = call.workspace((splits, 1, B, H), launch.DTYPES["f32"])
         o_sum_part = call.workspace((splits, 1, B, H, D), launch.DTYPES["f32"])
+        options = launch.without_edges(options)
         if tiles is not None:
             tiles = (tiles[0], tiles[1], tiles[2], tiles[3], tiles[4], None, None, None)
             call.start(
@@ -1788,6 +1804,7 @@ def _decode_gqa_flash_decode(
     BLOCK_G: tl.constexpr,
     BLOCK_D: tl.constexpr,
     BLOCK_T: tl.constexpr,
+    EDGE_T: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel, h in parallel, g in parallel by blocks, d whole, t streamed.
@@ -1810,7 +1827,7 @@ def _decode_gqa_flash_decode(
     o_sum = tl.zeros((BLOCK_G, BLOCK_D), tl.float32)
     # tiles inside, then the masked one
     t_inner = T // BLOCK_T * BLOCK_T
-    for t_part in tl.static_range(2):
+    for t_part in tl.static_range(1 + EDGE_T):
         for t_start in range(t_inner if t_part == 1 else 0, T if t_part == 1 else t_inner, BLOCK_T):
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
             k_at = (
@@ -1874,6 +1891,7 @@ def _decode_gqa_flash_decode_described(
     BLOCK_G: tl.constexpr,
     BLOCK_D: tl.constexpr,
     BLOCK_T: tl.constexpr,
+    EDGE_T: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel, h in parallel, g in parallel by blocks, d whole, t streamed; tiles move through descriptors.
@@ -1895,7 +1913,7 @@ def _decode_gqa_flash_decode_described(
     o_sum = tl.zeros((BLOCK_G, BLOCK_D), tl.float32)
     # tiles inside, then the masked one
     t_inner = T // BLOCK_T * BLOCK_T
-    for t_part in tl.static_range(2):
+    for t_part in tl.static_range(1 + EDGE_T):
         for t_start in range(t_inner if t_part == 1 else 0, T if t_part == 1 else t_inner, BLOCK_T):
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
             k = k_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D).T
@@ -2302,6 +2320,7 @@ def _configure_decode_gqa_flash_decode(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_decode_gqa_flash_decode")
+    options["EDGE_T"] = int(T % options["BLOCK_T"] != 0)
     if described and options["BLOCK_D"] <= 256:
         return (
             _decode_gqa_flash_decode_described,
@@ -2358,6 +2377,7 @@ def _decode_gqa__launch(call, dims, q, k, v, o):
         m_part = call.workspace((splits, B, Hkv, G), launch.DTYPES["f32"])
         p_sum_part = call.workspace((splits, B, Hkv, G), launch.DTYPES["f32"])
         o_sum_part = call.workspace((splits, B, Hkv, G, D), launch.DTYPES["f32"])
+        options = launch.without_edges(options)
         if tiles is not None:
             tiles = (tiles[0], tiles[1], tiles[2], None, None, None)
             call.start(
@@ -2649,8 +2669,9 @@ def _paged_decode_flash_decode(
             mask_4 = (t[None, :] < T) & ((t + 1)[None, :] <= len_2)
             mask_5 = (t + 1)[None, :] <= len_2
             m_chunk = reduce_max(
-                tl.where(mask_4, s_sum, float("-inf")) if t_part
-                == 1 else tl.where(mask_5, s_sum, float("-inf")),
+                tl.where(mask_4, s_sum, float("-inf"))
+                if t_part == 1
+                else tl.where(mask_5, s_sum, float("-inf")),
                 axis=1,
             )
             m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
@@ -2769,8 +2790,9 @@ def _paged_decode_flash_decode_described(
             mask_3 = (t[None, :] < T) & ((t + 1)[None, :] <= len_2)
             mask_4 = (t + 1)[None, :] <= len_2
             m_chunk = reduce_max(
-                tl.where(mask_3, s_sum, float("-inf")) if t_part
-                == 1 else tl.where(mask_4, s_sum, float("-inf")),
+                tl.where(mask_3, s_sum, float("-inf"))
+                if t_part == 1
+                else tl.where(mask_4, s_sum, float("-inf")),
                 axis=1,
             )
             m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
@@ -2913,8 +2935,9 @@ def _paged_decode_flash_decode_part(
             mask_4 = (t[None, :] < T) & ((t + 1)[None, :] <= len_2)
             mask_5 = (t + 1)[None, :] <= len_2
             m_chunk = reduce_max(
-                tl.where(mask_4, s_sum, float("-inf")) if t_part
-                == 1 else tl.where(mask_5, s_sum, float("-inf")),
+                tl.where(mask_4, s_sum, float("-inf"))
+                if t_part == 1
+                else tl.where(mask_5, s_sum, float("-inf")),
                 axis=1,
             )
             m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
@@ -3069,8 +3092,9 @@ def _paged_decode_flash_decode_part_described(
             mask_3 = (t[None, :] < T) & ((t + 1)[None, :] <= len_2)
             mask_4 = (t + 1)[None, :] <= len_2
             m_chunk = reduce_max(
-                tl.where(mask_3, s_sum, float("-inf")) if t_part
-                == 1 else tl.where(mask_4, s_sum, float("-inf")),
+                tl.where(mask_3, s_sum, float("-inf"))
+                if t_part == 1
+                else tl.where(mask_4, s_sum, float("-inf")),
                 axis=1,
             )
             m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
@@ -3625,6 +3649,7 @@ def _prefix_decode_flash_decode_streamed0(
     BLOCK_D: tl.constexpr,
     BLOCK_T: tl.constexpr,
     BLOCK_S: tl.constexpr,
+    EDGE_S: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel by blocks, h in parallel, d whole, t whole, i streamed.
@@ -3665,7 +3690,7 @@ def _prefix_decode_flash_decode_streamed0(
     # sweep 1 of 2 over i
     # tiles inside, then the masked one
     i_inner = S // BLOCK_S * BLOCK_S
-    for i_part in tl.static_range(2):
+    for i_part in tl.static_range(1 + EDGE_S):
         for i_start in range(i_inner if i_part == 1 else 0, S if i_part == 1 else i_inner, BLOCK_S):
             i = (i_start + tl.arange(0, BLOCK_S)).to(INDEX)
             kp_at = kp_ptr + h * kp_stride_H + i[None, :] * kp_stride_S + d[:, None] * kp_stride_D
@@ -3688,7 +3713,7 @@ def _prefix_decode_flash_decode_streamed0(
     # sweep 2 of 2 over i
     # tiles inside, then the masked one
     i_inner = S // BLOCK_S * BLOCK_S
-    for i_part in tl.static_range(2):
+    for i_part in tl.static_range(1 + EDGE_S):
         for i_start in range(i_inner if i_part == 1 else 0, S if i_part == 1 else i_inner, BLOCK_S):
             i = (i_start + tl.arange(0, BLOCK_S)).to(INDEX)
             kp_at = kp_ptr + h * kp_stride_H + i[None, :] * kp_stride_S + d[:, None] * kp_stride_D
@@ -3702,16 +3727,18 @@ def _prefix_decode_flash_decode_streamed0(
             # n[b, h, d] = sum[i] using bf16 (exp(a[b, h, i] - m[b, h]) * vp[h, i, d])
             n = tl.dot(
                 (
-                    tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0) if i_part
-                    == 1 else tl.exp(a - m[:, None])
+                    tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0)
+                    if i_part == 1
+                    else tl.exp(a - m[:, None])
                 ).to(tl.bfloat16),
                 vp,
                 n,
                 input_precision="ieee",
             )
             l_sum_2_chunk = tl.sum(
-                tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0) if i_part
-                == 1 else tl.exp(a - m[:, None]),
+                tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0)
+                if i_part == 1
+                else tl.exp(a - m[:, None]),
                 axis=1,
             )
             l_sum_2 = l_sum_2 + l_sum_2_chunk
@@ -3754,6 +3781,7 @@ def _prefix_decode_flash_decode_streamed0_described(
     BLOCK_D: tl.constexpr,
     BLOCK_T: tl.constexpr,
     BLOCK_S: tl.constexpr,
+    EDGE_S: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel by blocks, h in parallel, d whole, t whole, i streamed; tiles move through descriptors.
@@ -3794,7 +3822,7 @@ def _prefix_decode_flash_decode_streamed0_described(
     # sweep 1 of 2 over i
     # tiles inside, then the masked one
     i_inner = S // BLOCK_S * BLOCK_S
-    for i_part in tl.static_range(2):
+    for i_part in tl.static_range(1 + EDGE_S):
         for i_start in range(i_inner if i_part == 1 else 0, S if i_part == 1 else i_inner, BLOCK_S):
             i = (i_start + tl.arange(0, BLOCK_S)).to(INDEX)
             kp = kp_desc.load([h, i_start, 0]).reshape(BLOCK_S, BLOCK_D).T
@@ -3815,7 +3843,7 @@ def _prefix_decode_flash_decode_streamed0_described(
     # sweep 2 of 2 over i
     # tiles inside, then the masked one
     i_inner = S // BLOCK_S * BLOCK_S
-    for i_part in tl.static_range(2):
+    for i_part in tl.static_range(1 + EDGE_S):
         for i_start in range(i_inner if i_part == 1 else 0, S if i_part == 1 else i_inner, BLOCK_S):
             i = (i_start + tl.arange(0, BLOCK_S)).to(INDEX)
             kp = kp_desc.load([h, i_start, 0]).reshape(BLOCK_S, BLOCK_D).T
@@ -3825,16 +3853,18 @@ def _prefix_decode_flash_decode_streamed0_described(
             # n[b, h, d] = sum[i] using bf16 (exp(a[b, h, i] - m[b, h]) * vp[h, i, d])
             n = tl.dot(
                 (
-                    tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0) if i_part
-                    == 1 else tl.exp(a - m[:, None])
+                    tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0)
+                    if i_part == 1
+                    else tl.exp(a - m[:, None])
                 ).to(tl.bfloat16),
                 vp,
                 n,
                 input_precision="ieee",
             )
             l_sum_2_chunk = tl.sum(
-                tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0) if i_part
-                == 1 else tl.exp(a - m[:, None]),
+                tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0)
+                if i_part == 1
+                else tl.exp(a - m[:, None]),
                 axis=1,
             )
             l_sum_2 = l_sum_2 + l_sum_2_chunk
@@ -3883,6 +3913,7 @@ def _prefix_decode_flash_decode_streamed1(
     BLOCK_D: tl.constexpr,
     BLOCK_T: tl.constexpr,
     BLOCK_S: tl.constexpr,
+    EDGE_S: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel by blocks, h in parallel, d whole, t streamed, i streamed.
@@ -3900,7 +3931,7 @@ def _prefix_decode_flash_decode_streamed1(
     m_max = tl.full((BLOCK_B,), float("-inf"), tl.float32)
     # tiles inside, then the masked one
     i_inner = S // BLOCK_S * BLOCK_S
-    for i_part in tl.static_range(2):
+    for i_part in tl.static_range(1 + EDGE_S):
         for i_start in range(i_inner if i_part == 1 else 0, S if i_part == 1 else i_inner, BLOCK_S):
             i = (i_start + tl.arange(0, BLOCK_S)).to(INDEX)
             kp_at = kp_ptr + h * kp_stride_H + i[None, :] * kp_stride_S + d[:, None] * kp_stride_D
@@ -3935,7 +3966,7 @@ def _prefix_decode_flash_decode_streamed1(
     l_sum = tl.zeros((BLOCK_B,), tl.float32)
     # tiles inside, then the masked one
     i_inner = S // BLOCK_S * BLOCK_S
-    for i_part in tl.static_range(2):
+    for i_part in tl.static_range(1 + EDGE_S):
         for i_start in range(i_inner if i_part == 1 else 0, S if i_part == 1 else i_inner, BLOCK_S):
             i = (i_start + tl.arange(0, BLOCK_S)).to(INDEX)
             kp_at = kp_ptr + h * kp_stride_H + i[None, :] * kp_stride_S + d[:, None] * kp_stride_D
@@ -3949,16 +3980,18 @@ def _prefix_decode_flash_decode_streamed1(
             # n[b, h, d] = sum[i] using bf16 (exp(a[b, h, i] - m[b, h]) * vp[h, i, d])
             n = tl.dot(
                 (
-                    tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0) if i_part
-                    == 1 else tl.exp(a - m[:, None])
+                    tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0)
+                    if i_part == 1
+                    else tl.exp(a - m[:, None])
                 ).to(tl.bfloat16),
                 vp,
                 n,
                 input_precision="ieee",
             )
             l_sum_chunk = tl.sum(
-                tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0) if i_part
-                == 1 else tl.exp(a - m[:, None]),
+                tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0)
+                if i_part == 1
+                else tl.exp(a - m[:, None]),
                 axis=1,
             )
             l_sum = l_sum + l_sum_chunk
@@ -4032,6 +4065,7 @@ def _prefix_decode_flash_decode_streamed1_described(
     BLOCK_D: tl.constexpr,
     BLOCK_T: tl.constexpr,
     BLOCK_S: tl.constexpr,
+    EDGE_S: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel by blocks, h in parallel, d whole, t streamed, i streamed; tiles move through descriptors.
@@ -4049,7 +4083,7 @@ def _prefix_decode_flash_decode_streamed1_described(
     m_max = tl.full((BLOCK_B,), float("-inf"), tl.float32)
     # tiles inside, then the masked one
     i_inner = S // BLOCK_S * BLOCK_S
-    for i_part in tl.static_range(2):
+    for i_part in tl.static_range(1 + EDGE_S):
         for i_start in range(i_inner if i_part == 1 else 0, S if i_part == 1 else i_inner, BLOCK_S):
             i = (i_start + tl.arange(0, BLOCK_S)).to(INDEX)
             kp = kp_desc.load([h, i_start, 0]).reshape(BLOCK_S, BLOCK_D).T
@@ -4082,7 +4116,7 @@ def _prefix_decode_flash_decode_streamed1_described(
     l_sum = tl.zeros((BLOCK_B,), tl.float32)
     # tiles inside, then the masked one
     i_inner = S // BLOCK_S * BLOCK_S
-    for i_part in tl.static_range(2):
+    for i_part in tl.static_range(1 + EDGE_S):
         for i_start in range(i_inner if i_part == 1 else 0, S if i_part == 1 else i_inner, BLOCK_S):
             i = (i_start + tl.arange(0, BLOCK_S)).to(INDEX)
             kp = kp_desc.load([h, i_start, 0]).reshape(BLOCK_S, BLOCK_D).T
@@ -4092,16 +4126,18 @@ def _prefix_decode_flash_decode_streamed1_described(
             # n[b, h, d] = sum[i] using bf16 (exp(a[b, h, i] - m[b, h]) * vp[h, i, d])
             n = tl.dot(
                 (
-                    tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0) if i_part
-                    == 1 else tl.exp(a - m[:, None])
+                    tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0)
+                    if i_part == 1
+                    else tl.exp(a - m[:, None])
                 ).to(tl.bfloat16),
                 vp,
                 n,
                 input_precision="ieee",
             )
             l_sum_chunk = tl.sum(
-                tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0) if i_part
-                == 1 else tl.exp(a - m[:, None]),
+                tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0)
+                if i_part == 1
+                else tl.exp(a - m[:, None]),
                 axis=1,
             )
             l_sum = l_sum + l_sum_chunk
@@ -4174,6 +4210,7 @@ def _configure_prefix_decode_flash_decode(
             "enable_fp_fusion": True,
         }
         options = launch.over(options, tuned, "_prefix_decode_flash_decode_streamed0")
+        options["EDGE_S"] = int(S % options["BLOCK_S"] != 0)
         if described and options["BLOCK_D"] <= 256:
             return (
                 _prefix_decode_flash_decode_streamed0_described,
@@ -4206,6 +4243,7 @@ def _configure_prefix_decode_flash_decode(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_prefix_decode_flash_decode_streamed1")
+    options["EDGE_S"] = int(S % options["BLOCK_S"] != 0)
     if described and options["BLOCK_D"] <= 256:
         return (
             _prefix_decode_flash_decode_streamed1_described,
@@ -4415,6 +4453,7 @@ def _mla_decode_flash_decode(
     BLOCK_R: tl.constexpr,
     BLOCK_T: tl.constexpr,
     BLOCK_P: tl.constexpr,
+    EDGE_T: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel, h in parallel by blocks, r whole, e whole, t streamed.
@@ -4439,7 +4478,7 @@ def _mla_decode_flash_decode(
     o_sum = tl.zeros((BLOCK_H, BLOCK_R), tl.float32)
     # tiles inside, then the masked one
     t_inner = T // BLOCK_T * BLOCK_T
-    for t_part in tl.static_range(2):
+    for t_part in tl.static_range(1 + EDGE_T):
         for t_start in range(t_inner if t_part == 1 else 0, T if t_part == 1 else t_inner, BLOCK_T):
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
             c_at = c_ptr + b * c_stride_B + t[None, :] * c_stride_T + r[:, None] * c_stride_R
@@ -4498,6 +4537,7 @@ def _mla_decode_flash_decode_described(
     BLOCK_R: tl.constexpr,
     BLOCK_T: tl.constexpr,
     BLOCK_P: tl.constexpr,
+    EDGE_T: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel, h in parallel by blocks, r whole, e whole, t streamed; tiles move through descriptors.
@@ -4518,7 +4558,7 @@ def _mla_decode_flash_decode_described(
     o_sum = tl.zeros((BLOCK_H, BLOCK_R), tl.float32)
     # tiles inside, then the masked one
     t_inner = T // BLOCK_T * BLOCK_T
-    for t_part in tl.static_range(2):
+    for t_part in tl.static_range(1 + EDGE_T):
         for t_start in range(t_inner if t_part == 1 else 0, T if t_part == 1 else t_inner, BLOCK_T):
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
             c = c_desc.load([b, t_start, 0]).reshape(BLOCK_T, BLOCK_R).T
@@ -4884,6 +4924,7 @@ def _configure_mla_decode_flash_decode(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_mla_decode_flash_decode")
+    options["EDGE_T"] = int(T % options["BLOCK_T"] != 0)
     if described and options["BLOCK_R"] <= 256 and options["BLOCK_P"] <= 256:
         return (
             _mla_decode_flash_decode_described,
@@ -4945,6 +4986,7 @@ def _mla_decode__launch(call, dims, q, qr, c, kr, scale, o):
         m_part = call.workspace((splits, B, H), launch.DTYPES["f32"])
         p_sum_part = call.workspace((splits, B, H), launch.DTYPES["f32"])
         o_sum_part = call.workspace((splits, B, H, R), launch.DTYPES["f32"])
+        options = launch.without_edges(options)
         if tiles is not None:
             tiles = (tiles[0], tiles[1], tiles[2], tiles[3], None, None, None)
             call.start(

@@ -43,6 +43,7 @@ def _attention_flash(
     BLOCK_L: tl.constexpr,
     BLOCK_D: tl.constexpr,
     BLOCK_T: tl.constexpr,
+    EDGE_T: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel, h in parallel, l in parallel by blocks, d whole, t streamed.
@@ -65,7 +66,7 @@ def _attention_flash(
     o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
     # tiles inside, then the masked one
     t_inner = T // BLOCK_T * BLOCK_T
-    for t_part in tl.static_range(2):
+    for t_part in tl.static_range(1 + EDGE_T):
         for t_start in range(t_inner if t_part == 1 else 0, T if t_part == 1 else t_inner, BLOCK_T):
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
             k_at = (
@@ -138,6 +139,7 @@ def _attention_flash_described(
     BLOCK_L: tl.constexpr,
     BLOCK_D: tl.constexpr,
     BLOCK_T: tl.constexpr,
+    EDGE_T: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel, h in parallel, l in parallel by blocks, d whole, t streamed; tiles move through descriptors.
@@ -159,7 +161,7 @@ def _attention_flash_described(
     o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
     # tiles inside, then the masked one
     t_inner = T // BLOCK_T * BLOCK_T
-    for t_part in tl.static_range(2):
+    for t_part in tl.static_range(1 + EDGE_T):
         for t_start in range(t_inner if t_part == 1 else 0, T if t_part == 1 else t_inner, BLOCK_T):
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
             k = k_desc.load([b, h // (Hq // Hkv), t_start, 0]).reshape(BLOCK_T, BLOCK_D).T
@@ -576,6 +578,7 @@ def _configure_attention_flash(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_attention_flash")
+    options["EDGE_T"] = int(T % options["BLOCK_T"] != 0)
     if described and options["BLOCK_D"] <= 256:
         return (
             _attention_flash_described,
@@ -633,6 +636,7 @@ def _attention__launch(call, dims, q, k, v, o):
         m_part = call.workspace((splits, B, Hq, L), launch.DTYPES["f32"])
         p_sum_part = call.workspace((splits, B, Hq, L), launch.DTYPES["f32"])
         o_sum_part = call.workspace((splits, B, Hq, L, D), launch.DTYPES["f32"])
+        options = launch.without_edges(options)
         if tiles is not None:
             tiles = (tiles[0], tiles[1], tiles[2], None, None, None)
             call.start(
@@ -1900,8 +1904,10 @@ def _attention__unfused__launch(call, dims, q, k, v, o):
     kernel, grid, options, tiles = _configure_attention__unfused_scores(
         B, Hq, L, T, D, width, aligned, described, tuned=call.tuned("scores")
     )
-    splits, span = launch.split(D, options["BLOCK_D"], grid) if kernel in (_attention__unfused_scores_streamed, _attention__unfused_scores_streamed_described) else (
-        1, 0
+    splits, span = (
+        launch.split(D, options["BLOCK_D"], grid)
+        if kernel in (_attention__unfused_scores_streamed, _attention__unfused_scores_streamed_described)
+        else (1, 0)
     )
     if splits > 1:
         s_sum_part = call.workspace((splits, B, Hq, L, T), launch.DTYPES["f32"])
@@ -2285,6 +2291,7 @@ def _attention_lse_flash(
     BLOCK_L: tl.constexpr,
     BLOCK_D: tl.constexpr,
     BLOCK_T: tl.constexpr,
+    EDGE_T: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel, h in parallel, l in parallel by blocks, d whole, t streamed.
@@ -2309,7 +2316,7 @@ def _attention_lse_flash(
     o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
     # tiles inside, then the masked one
     t_inner = T // BLOCK_T * BLOCK_T
-    for t_part in tl.static_range(2):
+    for t_part in tl.static_range(1 + EDGE_T):
         for t_start in range(t_inner if t_part == 1 else 0, T if t_part == 1 else t_inner, BLOCK_T):
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
             k_at = (
@@ -2390,6 +2397,7 @@ def _attention_lse_flash_described(
     BLOCK_L: tl.constexpr,
     BLOCK_D: tl.constexpr,
     BLOCK_T: tl.constexpr,
+    EDGE_T: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel, h in parallel, l in parallel by blocks, d whole, t streamed; tiles move through descriptors.
@@ -2413,7 +2421,7 @@ def _attention_lse_flash_described(
     o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
     # tiles inside, then the masked one
     t_inner = T // BLOCK_T * BLOCK_T
-    for t_part in tl.static_range(2):
+    for t_part in tl.static_range(1 + EDGE_T):
         for t_start in range(t_inner if t_part == 1 else 0, T if t_part == 1 else t_inner, BLOCK_T):
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
             k = k_desc.load([b, h // (Hq // Hkv), t_start, 0]).reshape(BLOCK_T, BLOCK_D).T
@@ -2848,6 +2856,7 @@ def _configure_attention_lse_flash(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_attention_lse_flash")
+    options["EDGE_T"] = int(T % options["BLOCK_T"] != 0)
     if described and options["BLOCK_D"] <= 256:
         return (
             _attention_lse_flash_described,
@@ -2912,6 +2921,7 @@ def _attention_lse__launch(call, dims, q, k, v, o, lse):
         m_part = call.workspace((splits, B, Hq, L), launch.DTYPES["f32"])
         p_sum_part = call.workspace((splits, B, Hq, L), launch.DTYPES["f32"])
         o_sum_part = call.workspace((splits, B, Hq, L, D), launch.DTYPES["f32"])
+        options = launch.without_edges(options)
         if tiles is not None:
             tiles = (tiles[0], tiles[1], tiles[2], None, None, None)
             call.start(
@@ -3433,7 +3443,9 @@ def _attention_causal_flash_part(
     # tiles inside, then the masked ones at the edge
     t_inner = (
         part * span
-        + tl.maximum(tl.minimum(tl.minimum(T, l_first + T + 1 - L), part * span + span) - (part * span), 0) // BLOCK_T * BLOCK_T
+        + tl.maximum(tl.minimum(tl.minimum(T, l_first + T + 1 - L), part * span + span) - (part * span), 0)
+        // BLOCK_T
+        * BLOCK_T
     )
     for t_part in tl.static_range(2):
         for t_start in range(
@@ -3568,7 +3580,9 @@ def _attention_causal_flash_part_described(
     # tiles inside, then the masked ones at the edge
     t_inner = (
         part * span
-        + tl.maximum(tl.minimum(tl.minimum(T, l_first + T + 1 - L), part * span + span) - (part * span), 0) // BLOCK_T * BLOCK_T
+        + tl.maximum(tl.minimum(tl.minimum(T, l_first + T + 1 - L), part * span + span) - (part * span), 0)
+        // BLOCK_T
+        * BLOCK_T
     )
     for t_part in tl.static_range(2):
         for t_start in range(
@@ -4109,7 +4123,15 @@ def _attention_window_flash(
     # masked tiles at the edge, tiles inside, masked tiles at the other edge
     t_first = (
         tl.maximum(l_first + T + 1 - L - W, 0)
-        + tl.cdiv(tl.maximum(tl.maximum(tl.maximum(l_first + T + 1 - L - W, l_last + T + 1 - L - W), 0) - (tl.maximum(l_first + T + 1 - L - W, 0)), 0), BLOCK_T) * BLOCK_T
+        + tl.cdiv(
+            tl.maximum(
+                tl.maximum(tl.maximum(l_first + T + 1 - L - W, l_last + T + 1 - L - W), 0)
+                - (tl.maximum(l_first + T + 1 - L - W, 0)),
+                0,
+            ),
+            BLOCK_T,
+        )
+        * BLOCK_T
     )
     t_inner = tl.maximum(
         tl.maximum(l_first + T + 1 - L - W, 0)
@@ -4121,8 +4143,9 @@ def _attention_window_flash(
     for t_part in tl.static_range(3):
         for t_start in range(
             tl.maximum(l_first + T + 1 - L - W, 0) if t_part == 0 else (t_first if t_part == 1 else t_inner),
-            tl.minimum(t_first, tl.minimum(T, l_last + T + 1 - L)) if t_part
-            == 0 else (t_inner if t_part == 1 else tl.minimum(T, l_last + T + 1 - L)),
+            tl.minimum(t_first, tl.minimum(T, l_last + T + 1 - L))
+            if t_part == 0
+            else (t_inner if t_part == 1 else tl.minimum(T, l_last + T + 1 - L)),
             BLOCK_T,
         ):
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
@@ -4233,7 +4256,15 @@ def _attention_window_flash_described(
     # masked tiles at the edge, tiles inside, masked tiles at the other edge
     t_first = (
         tl.maximum(l_first + T + 1 - L - W, 0)
-        + tl.cdiv(tl.maximum(tl.maximum(tl.maximum(l_first + T + 1 - L - W, l_last + T + 1 - L - W), 0) - (tl.maximum(l_first + T + 1 - L - W, 0)), 0), BLOCK_T) * BLOCK_T
+        + tl.cdiv(
+            tl.maximum(
+                tl.maximum(tl.maximum(l_first + T + 1 - L - W, l_last + T + 1 - L - W), 0)
+                - (tl.maximum(l_first + T + 1 - L - W, 0)),
+                0,
+            ),
+            BLOCK_T,
+        )
+        * BLOCK_T
     )
     t_inner = tl.maximum(
         tl.maximum(l_first + T + 1 - L - W, 0)
@@ -4245,8 +4276,9 @@ def _attention_window_flash_described(
     for t_part in tl.static_range(3):
         for t_start in range(
             tl.maximum(l_first + T + 1 - L - W, 0) if t_part == 0 else (t_first if t_part == 1 else t_inner),
-            tl.minimum(t_first, tl.minimum(T, l_last + T + 1 - L)) if t_part
-            == 0 else (t_inner if t_part == 1 else tl.minimum(T, l_last + T + 1 - L)),
+            tl.minimum(t_first, tl.minimum(T, l_last + T + 1 - L))
+            if t_part == 0
+            else (t_inner if t_part == 1 else tl.minimum(T, l_last + T + 1 - L)),
             BLOCK_T,
         ):
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
@@ -4383,7 +4415,21 @@ def _attention_window_flash_part(
     t_first = (
         part * span
         + tl.maximum(l_first + T + 1 - L - W, 0)
-        + tl.cdiv(tl.maximum(tl.maximum(tl.maximum(tl.maximum(l_first + T + 1 - L - W, l_last + T + 1 - L - W), part * span + tl.maximum(l_first + T + 1 - L - W, 0)), 0) - (part * span + tl.maximum(l_first + T + 1 - L - W, 0)), 0), BLOCK_T) * BLOCK_T
+        + tl.cdiv(
+            tl.maximum(
+                tl.maximum(
+                    tl.maximum(
+                        tl.maximum(l_first + T + 1 - L - W, l_last + T + 1 - L - W),
+                        part * span + tl.maximum(l_first + T + 1 - L - W, 0),
+                    ),
+                    0,
+                )
+                - (part * span + tl.maximum(l_first + T + 1 - L - W, 0)),
+                0,
+            ),
+            BLOCK_T,
+        )
+        * BLOCK_T
     )
     t_inner = tl.maximum(
         part * span
@@ -4402,21 +4448,24 @@ def _attention_window_flash_part(
     )
     for t_part in tl.static_range(3):
         for t_start in range(
-            part * span + tl.maximum(l_first + T + 1 - L - W, 0) if t_part
-            == 0 else (t_first if t_part == 1 else t_inner),
+            part * span + tl.maximum(l_first + T + 1 - L - W, 0)
+            if t_part == 0
+            else (t_first if t_part == 1 else t_inner),
             tl.minimum(
                 t_first,
                 tl.minimum(
                     tl.minimum(T, l_last + T + 1 - L),
                     part * span + span + tl.maximum(l_first + T + 1 - L - W, 0),
                 ),
-            ) if t_part
-            == 0 else (
-                t_inner if t_part
-                == 1 else tl.minimum(
+            )
+            if t_part == 0
+            else (
+                t_inner
+                if t_part == 1
+                else tl.minimum(
                     tl.minimum(T, l_last + T + 1 - L),
                     part * span + span + tl.maximum(l_first + T + 1 - L - W, 0),
-                ),
+                )
             ),
             BLOCK_T,
         ):
@@ -4538,7 +4587,21 @@ def _attention_window_flash_part_described(
     t_first = (
         part * span
         + tl.maximum(l_first + T + 1 - L - W, 0)
-        + tl.cdiv(tl.maximum(tl.maximum(tl.maximum(tl.maximum(l_first + T + 1 - L - W, l_last + T + 1 - L - W), part * span + tl.maximum(l_first + T + 1 - L - W, 0)), 0) - (part * span + tl.maximum(l_first + T + 1 - L - W, 0)), 0), BLOCK_T) * BLOCK_T
+        + tl.cdiv(
+            tl.maximum(
+                tl.maximum(
+                    tl.maximum(
+                        tl.maximum(l_first + T + 1 - L - W, l_last + T + 1 - L - W),
+                        part * span + tl.maximum(l_first + T + 1 - L - W, 0),
+                    ),
+                    0,
+                )
+                - (part * span + tl.maximum(l_first + T + 1 - L - W, 0)),
+                0,
+            ),
+            BLOCK_T,
+        )
+        * BLOCK_T
     )
     t_inner = tl.maximum(
         part * span
@@ -4557,21 +4620,24 @@ def _attention_window_flash_part_described(
     )
     for t_part in tl.static_range(3):
         for t_start in range(
-            part * span + tl.maximum(l_first + T + 1 - L - W, 0) if t_part
-            == 0 else (t_first if t_part == 1 else t_inner),
+            part * span + tl.maximum(l_first + T + 1 - L - W, 0)
+            if t_part == 0
+            else (t_first if t_part == 1 else t_inner),
             tl.minimum(
                 t_first,
                 tl.minimum(
                     tl.minimum(T, l_last + T + 1 - L),
                     part * span + span + tl.maximum(l_first + T + 1 - L - W, 0),
                 ),
-            ) if t_part
-            == 0 else (
-                t_inner if t_part
-                == 1 else tl.minimum(
+            )
+            if t_part == 0
+            else (
+                t_inner
+                if t_part == 1
+                else tl.minimum(
                     tl.minimum(T, l_last + T + 1 - L),
                     part * span + span + tl.maximum(l_first + T + 1 - L - W, 0),
-                ),
+                )
             ),
             BLOCK_T,
         ):

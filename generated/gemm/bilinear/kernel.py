@@ -578,8 +578,10 @@ def _bilinear__launch(call, dims, x, w, z, bias, y):
     kernel, grid, options, tiles = _configure_bilinear_form(
         M, O, I, J, width, described, tuned=call.tuned("form")
     )
-    splits, span = launch.split(J, options["BLOCK_J"], grid) if kernel in (_bilinear_form_streamed2, _bilinear_form_streamed2_described) else (
-        1, 0
+    splits, span = (
+        launch.split(J, options["BLOCK_J"], grid)
+        if kernel in (_bilinear_form_streamed2, _bilinear_form_streamed2_described)
+        else (1, 0)
     )
     if splits > 1:
         y_sum_part = call.workspace((splits, M, O), launch.DTYPES["f32"])

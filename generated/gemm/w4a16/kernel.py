@@ -37,6 +37,7 @@ def _w4a16_product(
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
+    EDGE_K: tl.constexpr,
     GROUP: tl.constexpr,
     INDEX: tl.constexpr,
 ):
@@ -48,7 +49,7 @@ def _w4a16_product(
     y = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     # tiles inside, then the masked one
     k_inner = K // BLOCK_K * BLOCK_K
-    for k_part in tl.static_range(2):
+    for k_part in tl.static_range(1 + EDGE_K):
         for k_start in range(k_inner if k_part == 1 else 0, K if k_part == 1 else k_inner, BLOCK_K):
             k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
             x_at = x_ptr + m[:, None] * x_stride_M + k[None, :] * x_stride_K
@@ -97,45 +98,42 @@ def _w4a16_product_described(
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
+    EDGE_K: tl.constexpr,
     GROUP: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed; tiles move through descriptors."""
-    for pid in tl.range(
-        tl.program_id(0), tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N), tl.num_programs(0), flatten=True
-    ):
-        pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
-        m_first = pid_m * BLOCK_M
-        m = m_first + tl.arange(0, BLOCK_M)
-        n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
-        y = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
-        # tiles inside, then the masked one
-        k_inner = K // BLOCK_K * BLOCK_K
-        for k_part in tl.static_range(2):
-            for k_start in range(k_inner if k_part == 1 else 0, K if k_part == 1 else k_inner, BLOCK_K):
-                k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
-                x = x_desc.load([m_first, k_start])
-                w_at = w_ptr + n[:, None] * w_stride_N + (k[None, :] // 2) * w_stride_K
-                mask = (n[:, None] < N) & (k[None, :] < K)
-                w = nibble(tl.load(w_at, mask=mask, other=0), k[None, :])
-                zero_at = zero_ptr + n[:, None] * zero_stride_N + (k // S)[None, :] * zero_stride_1
-                zero = tl.load(zero_at, mask=mask, other=0).to(tl.int32)
-                scale_at = scale_ptr + n[:, None] * scale_stride_N + (k // S)[None, :] * scale_stride_1
-                scale = tl.load(scale_at, mask=mask, other=0.0).to(tl.float32)
-                # d[n, k] = (w[n, k] - zero[n, k // S]) * scale[n, k // S]
-                d = (w - zero).to(tl.float32) * scale
-                # y[m, n] = sum[k] using bf16 (x[m, k] * d[n, k])
-                y = tl.dot(
-                    x,
-                    (
-                        tl.where(k[:, None] < K, tl.trans(d), 0.0) if k_part == 1 else tl.trans(d)
-                    ).to(tl.bfloat16),
-                    y,
-                    input_precision="ieee",
-                )
-        y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
-        mask_2 = (m[:, None] < M) & (n[None, :] < N)
-        tl.store(y_at, y, mask=mask_2)
+    pid = tl.program_id(0).to(INDEX)
+    pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+    m_first = pid_m * BLOCK_M
+    m = m_first + tl.arange(0, BLOCK_M)
+    n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    y = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    # tiles inside, then the masked one
+    k_inner = K // BLOCK_K * BLOCK_K
+    for k_part in tl.static_range(1 + EDGE_K):
+        for k_start in range(k_inner if k_part == 1 else 0, K if k_part == 1 else k_inner, BLOCK_K):
+            k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
+            x = x_desc.load([m_first, k_start])
+            w_at = w_ptr + n[:, None] * w_stride_N + (k[None, :] // 2) * w_stride_K
+            mask = (n[:, None] < N) & (k[None, :] < K)
+            w = nibble(tl.load(w_at, mask=mask, other=0), k[None, :])
+            zero_at = zero_ptr + n[:, None] * zero_stride_N + (k // S)[None, :] * zero_stride_1
+            zero = tl.load(zero_at, mask=mask, other=0).to(tl.int32)
+            scale_at = scale_ptr + n[:, None] * scale_stride_N + (k // S)[None, :] * scale_stride_1
+            scale = tl.load(scale_at, mask=mask, other=0.0).to(tl.float32)
+            # d[n, k] = (w[n, k] - zero[n, k // S]) * scale[n, k // S]
+            d = (w - zero).to(tl.float32) * scale
+            # y[m, n] = sum[k] using bf16 (x[m, k] * d[n, k])
+            y = tl.dot(
+                x,
+                (tl.where(k[:, None] < K, tl.trans(d), 0.0) if k_part == 1 else tl.trans(d)).to(tl.bfloat16),
+                y,
+                input_precision="ieee",
+            )
+    y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
+    mask_2 = (m[:, None] < M) & (n[None, :] < N)
+    tl.store(y_at, y, mask=mask_2)
 
 
 @triton.jit
@@ -326,7 +324,6 @@ def _configure_w4a16_product(
     N: int,
     K: int,
     width: int,
-    aligned: bool,
     described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
@@ -334,17 +331,11 @@ def _configure_w4a16_product(
     """Kernel, grid and launch options of `product` for one shape."""
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
-        (128, 256, 64, 8, 3),
-        (128, 128, 64, 8, 4),
-        (128, 64, 64, 4, 3),
-        (64, 128, 64, 4, 4),
-        (64, 64, 128, 4, 3),
-        (64, 64, 64, 4, 4),
-        (32, 64, 128, 4, 4),
-        (32, 64, 64, 4, 4),
-        (16, 128, 64, 4, 4),
-        (16, 64, 128, 4, 4),
-        (16, 32, 128, 2, 4),
+        (128, 128, 64, 8, 3),
+        (64, 64, 64, 4, 3),
+        (32, 64, 64, 4, 3),
+        (16, 64, 64, 4, 4),
+        (16, 32, 64, 2, 4),
         (16, 16, 64, 2, 4),
     )
     if width == 4:
@@ -357,21 +348,13 @@ def _configure_w4a16_product(
         )
     elif described:
         tiles = (
-            (128, 256, 64, 8, 3),
-            (128, 128, 64, 8, 4),
-            (128, 64, 64, 4, 3),
-            (64, 128, 64, 4, 4),
-            (64, 64, 128, 4, 3),
-            (64, 64, 64, 4, 4),
-            (32, 64, 128, 4, 4),
-            (32, 64, 64, 4, 4),
-            (16, 128, 64, 4, 4),
-            (16, 64, 128, 4, 4),
-            (16, 32, 128, 2, 4),
+            (128, 128, 64, 8, 3),
+            (64, 64, 64, 4, 3),
+            (32, 64, 64, 4, 3),
+            (16, 64, 64, 4, 4),
+            (16, 32, 64, 2, 4),
             (16, 16, 64, 2, 4),
         )
-    elif not aligned:
-        tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
     BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, M, N)
     options = {
         "BLOCK_M": BLOCK_M,
@@ -383,12 +366,11 @@ def _configure_w4a16_product(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_w4a16_product")
+    options["EDGE_K"] = int(K % options["BLOCK_K"] != 0)
     if described:
         return (
             _w4a16_product_described,
-            launch.resident(
-                triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]), options["num_warps"]
-            ),
+            triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
             options,
             ((options["BLOCK_M"], options["BLOCK_K"]), None, None, None, None),
         )
@@ -435,18 +417,18 @@ def _w4a16__check(x, w, scale, zero, S):
 def _w4a16__launch(call, dims, x, w, scale, zero, S, y):
     """Start the kernels of `w4a16` on checked arguments; `call` remembers them for calls of this kind."""
     M, N, K, S = dims
-    aligned = launch.aligned(x, w, scale, zero)
     width = max(t.element_size() for t in (x, w, scale, zero))
     described = launch.describable(x)
     if not described and copying.copies_pay(M, N, x):
         x = copying.aligned_rows(call, x)
         described = launch.describable(x)
     kernel, grid, options, tiles = _configure_w4a16_product(
-        M, N, K, width, aligned, described, tuned=call.tuned("product")
+        M, N, K, width, described, tuned=call.tuned("product")
     )
     splits, span = launch.split(K, options["BLOCK_K"], grid)
     if splits > 1:
         y_part = call.workspace((splits, M, N), launch.DTYPES["f32"])
+        options = launch.without_edges(options)
         if tiles is not None:
             tiles = (tiles[0], tiles[1], tiles[2], tiles[3], None)
             call.start(

@@ -549,8 +549,10 @@ def _linear_cross_entropy__launch(call, dims, x, w, label, ignore, loss, lse):
     kernel, grid, options, tiles = _configure_linear_cross_entropy_fused(
         M, V, K, width, described, tuned=call.tuned("fused")
     )
-    splits, span = launch.split(V, options["BLOCK_V"], grid) if kernel in (_linear_cross_entropy_fused_streamed1, _linear_cross_entropy_fused_streamed1_described) else (
-        1, 0
+    splits, span = (
+        launch.split(V, options["BLOCK_V"], grid)
+        if kernel in (_linear_cross_entropy_fused_streamed1, _linear_cross_entropy_fused_streamed1_described)
+        else (1, 0)
     )
     if splits > 1:
         lse_m_part = call.workspace((splits, M), launch.DTYPES["f32"])

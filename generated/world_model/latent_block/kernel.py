@@ -476,6 +476,7 @@ def _latent_block_attend(
     BLOCK_I: tl.constexpr,
     BLOCK_D: tl.constexpr,
     BLOCK_J: tl.constexpr,
+    EDGE_J: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel, i in parallel by blocks, h in parallel, d whole, j streamed.
@@ -498,7 +499,7 @@ def _latent_block_attend(
     o_sum = tl.zeros((BLOCK_I, BLOCK_D), tl.float32)
     # tiles inside, then the masked one
     j_inner = L // BLOCK_J * BLOCK_J
-    for j_part in tl.static_range(2):
+    for j_part in tl.static_range(1 + EDGE_J):
         for j_start in range(j_inner if j_part == 1 else 0, L if j_part == 1 else j_inner, BLOCK_J):
             j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
             k_at = k_ptr + b * k_stride_B + j[None, :] * k_stride_L + h * k_stride_H + d[:, None] * k_stride_D
@@ -555,6 +556,7 @@ def _latent_block_attend_described(
     BLOCK_I: tl.constexpr,
     BLOCK_D: tl.constexpr,
     BLOCK_J: tl.constexpr,
+    EDGE_J: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel, i in parallel by blocks, h in parallel, d whole, j streamed; tiles move through descriptors.
@@ -576,7 +578,7 @@ def _latent_block_attend_described(
     o_sum = tl.zeros((BLOCK_I, BLOCK_D), tl.float32)
     # tiles inside, then the masked one
     j_inner = L // BLOCK_J * BLOCK_J
-    for j_part in tl.static_range(2):
+    for j_part in tl.static_range(1 + EDGE_J):
         for j_start in range(j_inner if j_part == 1 else 0, L if j_part == 1 else j_inner, BLOCK_J):
             j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
             k = k_desc.load([b, j_start, h, 0]).reshape(BLOCK_J, BLOCK_D).T
@@ -1245,6 +1247,7 @@ def _configure_latent_block_attend(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_latent_block_attend")
+    options["EDGE_J"] = int(L % options["BLOCK_J"] != 0)
     if described and options["BLOCK_D"] <= 256:
         return (
             _latent_block_attend_described,
@@ -1667,6 +1670,7 @@ def _latent_block__launch(call, dims, x, wq, wk, wv, wo, y):
         m_part = call.workspace((splits, B, L, H), launch.DTYPES["f32"])
         p_sum_part = call.workspace((splits, B, L, H), launch.DTYPES["f32"])
         o_sum_part = call.workspace((splits, B, L, H, D), launch.DTYPES["f32"])
+        options = launch.without_edges(options)
         if tiles is not None:
             tiles = (tiles[0], tiles[1], tiles[2], None, None, None)
             call.start(
@@ -2372,6 +2376,7 @@ def _latent_block__three_kernels_attend(
     BLOCK_I: tl.constexpr,
     BLOCK_D: tl.constexpr,
     BLOCK_J: tl.constexpr,
+    EDGE_J: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel, i in parallel by blocks, h in parallel, d whole, j streamed.
@@ -2394,7 +2399,7 @@ def _latent_block__three_kernels_attend(
     o_sum = tl.zeros((BLOCK_I, BLOCK_D), tl.float32)
     # tiles inside, then the masked one
     j_inner = L // BLOCK_J * BLOCK_J
-    for j_part in tl.static_range(2):
+    for j_part in tl.static_range(1 + EDGE_J):
         for j_start in range(j_inner if j_part == 1 else 0, L if j_part == 1 else j_inner, BLOCK_J):
             j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
             k_at = k_ptr + b * k_stride_B + j[None, :] * k_stride_L + h * k_stride_H + d[:, None] * k_stride_D
@@ -2451,6 +2456,7 @@ def _latent_block__three_kernels_attend_described(
     BLOCK_I: tl.constexpr,
     BLOCK_D: tl.constexpr,
     BLOCK_J: tl.constexpr,
+    EDGE_J: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel, i in parallel by blocks, h in parallel, d whole, j streamed; tiles move through descriptors.
@@ -2472,7 +2478,7 @@ def _latent_block__three_kernels_attend_described(
     o_sum = tl.zeros((BLOCK_I, BLOCK_D), tl.float32)
     # tiles inside, then the masked one
     j_inner = L // BLOCK_J * BLOCK_J
-    for j_part in tl.static_range(2):
+    for j_part in tl.static_range(1 + EDGE_J):
         for j_start in range(j_inner if j_part == 1 else 0, L if j_part == 1 else j_inner, BLOCK_J):
             j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
             k = k_desc.load([b, j_start, h, 0]).reshape(BLOCK_J, BLOCK_D).T
@@ -3145,6 +3151,7 @@ def _configure_latent_block__three_kernels_attend(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_latent_block__three_kernels_attend")
+    options["EDGE_J"] = int(L % options["BLOCK_J"] != 0)
     if described and options["BLOCK_D"] <= 256:
         return (
             _latent_block__three_kernels_attend_described,
@@ -3567,6 +3574,7 @@ def _latent_block__three_kernels__launch(call, dims, x, wq, wk, wv, wo, y):
         m_part = call.workspace((splits, B, L, H), launch.DTYPES["f32"])
         p_sum_part = call.workspace((splits, B, L, H), launch.DTYPES["f32"])
         o_sum_part = call.workspace((splits, B, L, H, D), launch.DTYPES["f32"])
+        options = launch.without_edges(options)
         if tiles is not None:
             tiles = (tiles[0], tiles[1], tiles[2], None, None, None)
             call.start(
@@ -5890,8 +5898,10 @@ def _latent_block__naive__launch(call, dims, x, wq, wk, wv, wo, y):
     kernel, grid, options, tiles = _configure_latent_block__naive_scores(
         B, L, H, D, width, aligned, described, tuned=call.tuned("scores")
     )
-    splits, span = launch.split(D, options["BLOCK_D"], grid) if kernel in (_latent_block__naive_scores_streamed, _latent_block__naive_scores_streamed_described) else (
-        1, 0
+    splits, span = (
+        launch.split(D, options["BLOCK_D"], grid)
+        if kernel in (_latent_block__naive_scores_streamed, _latent_block__naive_scores_streamed_described)
+        else (1, 0)
     )
     if splits > 1:
         s_part = call.workspace((splits, B, H, L, L), launch.DTYPES["f32"])
