@@ -10,7 +10,7 @@ OPEN, CLOSE = "([{", ")]}"
 
 # Operators from the loosest to the tightest; operands of one level are broken together.
 LEVELS = (
-    (" == ", " != ", " <= ", " >= ", " < ", " > "), (" | ",), (" & ",), (" + ", " - "),
+    (" if ", " else "), (" == ", " != ", " <= ", " >= ", " < ", " > "), (" | ",), (" & ",), (" + ", " - "),
     (" * ", " / ", " // ", " % "),
 )  # fmt: skip
 METHOD = re.compile(r"\)\.\w+\([^()]*\),?")
@@ -30,7 +30,7 @@ def fold(line: str, width: int = WIDTH, *, inside: bool = False) -> list[str]:
         indent = line[: len(line) - len(line.lstrip())]
         each = [f for item in items for f in fold(f"{indent}    {item},", width, inside=True)]
         return [f"{indent}return (", *each, f"{indent})"]
-    if " = " in line and (broken := _sum(line, width)) is not None:
+    if " = " in line and (broken := _choice(line, width) or _sum(line, width)) is not None:
         return broken
     start = line.find("(") if line.lstrip().startswith("def ") else _opening(line)
     if start is None:
@@ -40,7 +40,7 @@ def fold(line: str, width: int = WIDTH, *, inside: bool = False) -> list[str]:
     inner = line[start + 1 : len(line) - len(tail)]
     parts = split_top(inner)
     single = f"{indent}    {inner}"
-    call = head[:-1].rstrip()[-1:].isalnum() or head[:-1].endswith((")", "]", "_"))
+    call = head[-2:-1].isalnum() or head[:-1].endswith((")", "]", "_"))
     if not call and len(parts) < 2:
         # a comma behind a single parenthesised expression would make it a tuple
         return [head, *fold(single, width, inside=True), f"{indent}{tail}"]
@@ -71,6 +71,19 @@ def _chain(line: str, width: int) -> list[str] | None:
     return None
 
 
+def _choice(line: str, width: int) -> list[str] | None:
+    """``name = a if c else b`` in parentheses, in three parts."""
+    indent = line[: len(line) - len(line.lstrip())]
+    head, _, right = line.partition(" = ")
+    parts = _split_at(right, (" if ", " else "))
+    if len(parts) < 3 or "(" in head:
+        return None
+    if len(indent) + 4 + len(right) <= width:
+        return [f"{head} = (", f"{indent}    {right}", f"{indent})"]
+    broken = [f for part in parts for f in fold(f"{indent}    {part}", width, inside=True)]
+    return [f"{head} = (", *broken, f"{indent})"]
+
+
 def _sum(line: str, width: int) -> list[str] | None:
     """``name = a + b + …`` with one operand a line, in parentheses."""
     indent = line[: len(line) - len(line.lstrip())]
@@ -89,7 +102,8 @@ def _sum(line: str, width: int) -> list[str] | None:
         return None
     if len(indent) + 4 + len(right) <= width:
         return [f"{head} = (", f"{indent}    {right}", f"{indent})"]
-    return [f"{head} = (", *(f"{indent}    {t}" for t in terms), f"{indent})"]
+    each = [f for t in terms for f in fold(f"{indent}    {t}", width, inside=True)]
+    return [f"{head} = (", *each, f"{indent})"]
 
 
 def _split_at(text: str, signs: tuple[str, ...]) -> list[str]:
@@ -127,7 +141,7 @@ def _opening(line: str) -> int | None:
     parentheses, these parentheses."""
     best = None
     first = len(line) - len(line.lstrip())
-    if line[first] == "(" and METHOD.fullmatch(_tail(line, first)):
+    if line[first] == "(" and METHOD.fullmatch(_tail(line, first)) and line.rfind("(") >= WIDTH:
         return first
     depth = 0
     quote = ""
