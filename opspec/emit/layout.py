@@ -98,7 +98,13 @@ def _sum(line: str, width: int) -> list[str] | None:
             return [start, *fold(f"{indent}    {terms[1][3:-1]}", width, inside=True), f"{indent})"]
     if len(terms) < 2:
         terms = _split_at(right, (" + ", " - "))
-    if len(terms) < 2 or "(" in head:
+    if len(terms) == 2 and terms[1].endswith(")") and re.match(r"[-+] \w+ \* [\w.]+\(", terms[1]):
+        return None  # one operator, and a call behind it: the call is broken
+    if len(terms) < 2:
+        terms = _split_at(right, LEVELS[-1])
+        if len(terms) < 3 or not re.match(r"\* \(", terms[-1]):
+            return None
+    if "(" in head:
         return None
     if len(indent) + 4 + len(right) <= width:
         return [f"{head} = (", f"{indent}    {right}", f"{indent})"]
