@@ -93,8 +93,10 @@ def _linear_gelu_layer_described(
             y_sum = tl.dot(x, w, y_sum, input_precision="ieee")
         y_x = y_sum + bias[None, :]
         # y[m, n] = gelu_tanh(sum[k](x[m, k] * w[n, k]) + bias[n])
-        y = 0.5 * y_x * (
-            2.0 / (1.0 + tl.exp(-2.0 * (0.7978845608028654 * (y_x + 0.044715 * y_x * y_x * y_x))))
+        y = (
+            0.5
+            * y_x
+            * (2.0 / (1.0 + tl.exp(-2.0 * (0.7978845608028654 * (y_x + 0.044715 * y_x * y_x * y_x)))))
         )
         y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
         mask = (m[:, None] < M) & (n[None, :] < N)
