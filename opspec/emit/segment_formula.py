@@ -19,8 +19,8 @@ from opspec.ir.values import Extent, Read, Value, map_values, walk
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """``op``: one segment, dense. ``slices``: each argument with what cuts it (``[begin:end]``), in terms of
-    ``{begin}``, ``{end}`` and ``{e}``. ``joined``: the axis along which the segments of each result lie.
+    """``op``: one segment, dense. ``slices``: each argument with what cuts it (``[bounds[e] : bounds[e + 1]]``), in
+    terms of ``{bounds}`` and ``{e}``. ``joined``: the axis along which the segments of each result lie.
     """
 
     op: Op
@@ -60,7 +60,7 @@ def split_segments(op: Op) -> Split | None:
         parameters=tuple(p for p in op.parameters if p != datum.tensor),
         boundaries=(replace(boundary, kernels=kernels),),
     )
-    cuts = {axis: "{e}", place: "{begin}:{end}", "": ":"}
+    cuts = {axis: "{e}", place: "{bounds}[{e}] : {bounds}[{e} + 1]", "": ":"}
     slices = []
     for t in op.tensors:
         if t.role == "out" or t.name == datum.tensor:
@@ -89,14 +89,14 @@ def join_segments(split: Split, lines: tuple[str, ...]) -> tuple[str, ...]:
     """The body of the reference, given that of one segment."""
     taken = set(re.findall(r"\w+", " ".join((*lines, *(n for n, _ in split.slices), split.offsets))))
     name = _namer(taken)
-    e, begin, end, bounds, parts = map(name, ("segment", "begin", "end", "bounds", "parts"))
+    e, bounds, parts = map(name, ("segment", "bounds", "parts"))
     whole = {tensor: name(f"whole_{tensor}") for tensor, _ in split.slices}
     out = [f"{w} = {tensor}" for tensor, w in whole.items()]
     out.append(f"{bounds} = {split.offsets}.tolist()")
     out.append(f"{parts} = []")
-    out.append(f"for {e}, ({begin}, {end}) in enumerate(zip({bounds}, {bounds}[1:])):")
+    out.append(f"for {e} in range(len({bounds}) - 1):")
     for tensor, cut in split.slices:
-        out.append(f"    {tensor} = {whole[tensor]}{cut.format(e=e, begin=begin, end=end)}")
+        out.append(f"    {tensor} = {whole[tensor]}{cut.format(e=e, bounds=bounds)}")
     out += [f"    {line}" for line in lines[:-1]]
     result = lines[-1].removeprefix("return ")
     if len(split.joined) == 1:

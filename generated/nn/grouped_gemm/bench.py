@@ -23,8 +23,8 @@ def reference(x, w, offs):
     whole_w = w
     bounds = offs.tolist()
     parts = []
-    for segment, (begin, end) in enumerate(zip(bounds, bounds[1:])):
-        x = whole_x[begin:end]
+    for segment in range(len(bounds) - 1):
+        x = whole_x[bounds[segment] : bounds[segment + 1]]
         w = whole_w[segment]
         real = torch.float64 if x.dtype == torch.float64 else torch.float32
         y_2 = torch.einsum("ac,cb->ab", x, w).to(real)
