@@ -169,7 +169,7 @@ class _Printer:
     def kernel(self) -> KernelText:
         self.prologue()
         self.block(self.program.body)
-        if self.tiles:
+        if self.tiles or self.program.sizes:
             self.drop_unused()
         text = "\n".join(self.lines)
         candidates = [self.base(t.name) for t in self.program.tensors]
@@ -218,7 +218,7 @@ class _Printer:
         grid = [a for a in self.program.axes if a.role == "grid"]
         if self.persistent:
             total = " * ".join(wrap(self.count(a), 5) for a in grid)
-            self.put(f"for pid in tl.range(tl.program_id(0), {total}, tl.num_programs(0), flatten=True):")
+            self.put(f"for tile in tl.range(tl.program_id(0), {total}, tl.num_programs(0), flatten=True):")
             self.level += 1
         elif grid:
             self.put("pid = tl.program_id(0).to(INDEX)")
@@ -226,13 +226,15 @@ class _Printer:
             tiled = [a for a in grid if a.blocked]
             rest = [a for a in grid if not a.blocked]
             counts = [self.count(a) for a in tiled]
+            at = "tile" if self.persistent else "pid"
             if rest:
                 self.put(f"tiles = {' * '.join(wrap(c, 5) for c in counts)}")
-                self.outer(rest, "pid // tiles")
-                self.put("pid = pid % tiles")
+                self.outer(rest, f"{at} // tiles")
+                self.put(f"pid = {at} % tiles")
+                at = "pid"
             ids = [f"pid_{self.names[a.name]}" for a in tiled]
             self.x.used.add("grouped")
-            self.put(f"{', '.join(ids)} = grouped(pid, {counts[0][0]}, {counts[1][0]}, GROUP)")
+            self.put(f"{', '.join(ids)} = grouped({at}, {counts[0][0]}, {counts[1][0]}, GROUP)")
             for axis, pid in zip(tiled, ids, strict=True):
                 self.coordinate(axis, (pid, ATOM))
         elif grid:
@@ -413,6 +415,10 @@ class _Printer:
         kind = (
             f'input_precision="{s.precision}"' if s.var.dtype is F32 else f"out_dtype={TL[s.var.dtype.name]}"
         )
+        cast = s.a.cast
+        if isinstance(cast, DType) and cast.kind == "float" and cast.bits == 8:
+            # the unit adds products of f8 in 14 bits: after each step what it has goes to an f32
+            kind += f", max_num_imprecise_acc={self.blocks[s.a.axes[1]]}"
         self.put(f"{s.var.name} = tl.dot({a}, {b}{acc}, {kind})")
 
     def operand(self, o: Operand) -> str:
