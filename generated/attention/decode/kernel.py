@@ -4844,7 +4844,6 @@ def _mla_decode_flash_decode_merge(
     BLOCK_splits: tl.constexpr,
     BLOCK_H: tl.constexpr,
     BLOCK_R: tl.constexpr,
-    BLOCK_P: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel, h in parallel by blocks, r whole, e whole, parts of t joined.
@@ -4858,7 +4857,6 @@ def _mla_decode_flash_decode_merge(
     b = pid // tl.cdiv(H, BLOCK_H)
     part = tl.arange(0, BLOCK_splits).to(INDEX)
     r = tl.arange(0, BLOCK_R).to(INDEX)
-    e = tl.arange(0, BLOCK_P).to(INDEX)
     m_parts_at = (
         m_part_ptr + part[:, None] * m_part_stride_splits + b * m_part_stride_B + h[None, :] * m_part_stride_H
     )
@@ -4951,7 +4949,6 @@ def _configure_mla_decode_flash_decode_merge(B: int, H: int, R: int, P: int, spl
         "BLOCK_splits": BLOCK_splits,
         "BLOCK_H": BLOCK_H,
         "BLOCK_R": BLOCK_R,
-        "BLOCK_P": BLOCK_P,
         "num_warps": launch.warps(BLOCK_splits * BLOCK_H * BLOCK_R * BLOCK_P, 32),
         "num_stages": 1,
         "enable_fp_fusion": True,

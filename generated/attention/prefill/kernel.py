@@ -1020,13 +1020,13 @@ def _attention__unfused_scores_streamed_described(
 
     s: multiplies by the reciprocal of what a launch has once.
     """
-    for pid in tl.range(
+    for tile in tl.range(
         tl.program_id(0), B * Hq * tl.cdiv(L, BLOCK_L) * tl.cdiv(T, BLOCK_T), tl.num_programs(0), flatten=True
     ):
         tiles = tl.cdiv(L, BLOCK_L) * tl.cdiv(T, BLOCK_T)
-        h = pid // tiles % Hq
-        b = pid // tiles // Hq
-        pid = pid % tiles
+        h = tile // tiles % Hq
+        b = tile // tiles // Hq
+        pid = tile % tiles
         pid_l, pid_t = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(T, BLOCK_T), GROUP)
         l_first = pid_l * BLOCK_L
         l = l_first + tl.arange(0, BLOCK_L)
@@ -1404,13 +1404,13 @@ def _attention__unfused_values_described(
     GROUP: tl.constexpr,
 ):
     """Streamed: b in parallel, h in parallel, l in parallel by blocks, d in parallel by blocks, t streamed; tiles move through descriptors."""
-    for pid in tl.range(
+    for tile in tl.range(
         tl.program_id(0), B * Hq * tl.cdiv(L, BLOCK_L) * tl.cdiv(D, BLOCK_D), tl.num_programs(0), flatten=True
     ):
         tiles = tl.cdiv(L, BLOCK_L) * tl.cdiv(D, BLOCK_D)
-        h = pid // tiles % Hq
-        b = pid // tiles // Hq
-        pid = pid % tiles
+        h = tile // tiles % Hq
+        b = tile // tiles // Hq
+        pid = tile % tiles
         pid_l, pid_d = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(D, BLOCK_D), GROUP)
         l_first = pid_l * BLOCK_L
         l = l_first + tl.arange(0, BLOCK_L)

@@ -78,12 +78,12 @@ def _batched_matmul_product_described(
     GROUP: tl.constexpr,
 ):
     """Streamed: z in parallel, m in parallel by blocks, n in parallel by blocks, k streamed; tiles move through descriptors."""
-    for pid in tl.range(
+    for tile in tl.range(
         tl.program_id(0), B * tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N), tl.num_programs(0), flatten=True
     ):
         tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
-        z = pid // tiles
-        pid = pid % tiles
+        z = tile // tiles
+        pid = tile % tiles
         pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
         m_first = pid_m * BLOCK_M
         m = m_first + tl.arange(0, BLOCK_M)

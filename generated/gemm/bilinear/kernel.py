@@ -304,7 +304,6 @@ def _bilinear_form_streamed2_part(
     x_ptr,
     w_ptr,
     z_ptr,
-    bias_ptr,
     y_sum_part_ptr,
     M,
     O,
@@ -318,7 +317,6 @@ def _bilinear_form_streamed2_part(
     w_stride_J,
     z_stride_M,
     z_stride_J,
-    bias_stride_O,
     y_sum_part_stride_splits,
     y_sum_part_stride_M,
     y_sum_part_stride_O,
@@ -332,7 +330,6 @@ def _bilinear_form_streamed2_part(
     o = pid % O
     m = (pid // O % tl.cdiv(M, BLOCK_M)) * BLOCK_M + tl.arange(0, BLOCK_M)
     part = pid // O // tl.cdiv(M, BLOCK_M)
-    bias = tl.load(bias_ptr + o * bias_stride_O).to(tl.float32)
     y_sum = tl.zeros((BLOCK_M,), tl.float32)
     for j_start in range(part * span, tl.minimum(J, part * span + span), BLOCK_J):
         j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
@@ -612,7 +609,6 @@ def _bilinear__launch(call, dims, x, w, z, bias, y):
                 x,
                 w,
                 z,
-                bias,
                 y_sum_part,
                 M,
                 O,
@@ -626,11 +622,10 @@ def _bilinear__launch(call, dims, x, w, z, bias, y):
                 w.stride(2),
                 z.stride(0),
                 z.stride(1),
-                bias.stride(0),
                 y_sum_part.stride(0),
                 y_sum_part.stride(1),
                 y_sum_part.stride(2),
-                INDEX=launch.index_type(x, w, z, bias, y_sum_part),
+                INDEX=launch.index_type(x, w, z, y_sum_part),
             )
         kernel, grid, options = _configure_bilinear_form_merge(M, O, I, splits)
         call.start(

@@ -77,10 +77,10 @@ def _linear_gelu_layer_described(
     GROUP: tl.constexpr,
 ):
     """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed; tiles move through descriptors."""
-    for pid in tl.range(
+    for tile in tl.range(
         tl.program_id(0), tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N), tl.num_programs(0), flatten=True
     ):
-        pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+        pid_m, pid_n = grouped(tile, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
         m_first = pid_m * BLOCK_M
         m = m_first + tl.arange(0, BLOCK_M)
         n_first = pid_n * BLOCK_N
@@ -107,7 +107,6 @@ def _linear_gelu_layer_described(
 def _linear_gelu_layer_part(
     x_ptr,
     w_ptr,
-    bias_ptr,
     y_sum_part_ptr,
     M,
     N,
@@ -117,7 +116,6 @@ def _linear_gelu_layer_part(
     x_stride_K,
     w_stride_N,
     w_stride_K,
-    bias_stride_N,
     y_sum_part_stride_splits,
     y_sum_part_stride_M,
     y_sum_part_stride_N,
@@ -135,7 +133,6 @@ def _linear_gelu_layer_part(
     pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
     m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
     n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
-    bias = tl.load(bias_ptr + n * bias_stride_N, mask=n < N, other=0.0).to(tl.float32)
     y_sum = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for k_start in range(part * span, tl.minimum(K, part * span + span), BLOCK_K):
         k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
@@ -387,7 +384,6 @@ def _linear_gelu__launch(call, dims, x, w, bias, y):
                 options,
                 x,
                 w,
-                bias,
                 y_sum_part,
                 M,
                 N,
@@ -397,11 +393,10 @@ def _linear_gelu__launch(call, dims, x, w, bias, y):
                 x.stride(1),
                 w.stride(0),
                 w.stride(1),
-                bias.stride(0),
                 y_sum_part.stride(0),
                 y_sum_part.stride(1),
                 y_sum_part.stride(2),
-                INDEX=launch.index_type(x, w, bias, y_sum_part),
+                INDEX=launch.index_type(x, w, y_sum_part),
             )
         kernel, grid, options = _configure_linear_gelu_layer_merge(M, N, splits)
         call.start(

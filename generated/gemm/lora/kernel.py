@@ -70,10 +70,10 @@ def _lora_down_described(
     GROUP: tl.constexpr,
 ):
     """Streamed: m in parallel by blocks, r in parallel by blocks, k streamed; tiles move through descriptors."""
-    for pid in tl.range(
+    for tile in tl.range(
         tl.program_id(0), tl.cdiv(M, BLOCK_M) * tl.cdiv(R, BLOCK_R), tl.num_programs(0), flatten=True
     ):
-        pid_m, pid_r = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(R, BLOCK_R), GROUP)
+        pid_m, pid_r = grouped(tile, tl.cdiv(M, BLOCK_M), tl.cdiv(R, BLOCK_R), GROUP)
         m_first = pid_m * BLOCK_M
         m = m_first + tl.arange(0, BLOCK_M)
         r_first = pid_r * BLOCK_R
@@ -293,10 +293,10 @@ def _lora_up_streamed0_described(
     GROUP: tl.constexpr,
 ):
     """Streamed: m in parallel by blocks, n in parallel by blocks, r whole, k streamed; tiles move through descriptors."""
-    for pid in tl.range(
+    for tile in tl.range(
         tl.program_id(0), tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N), tl.num_programs(0), flatten=True
     ):
-        pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+        pid_m, pid_n = grouped(tile, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
         m_first = pid_m * BLOCK_M
         m = m_first + tl.arange(0, BLOCK_M)
         n_first = pid_n * BLOCK_N

@@ -70,10 +70,10 @@ def _matmul_product_described(
     GROUP: tl.constexpr,
 ):
     """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed; tiles move through descriptors."""
-    for pid in tl.range(
+    for tile in tl.range(
         tl.program_id(0), tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N), tl.num_programs(0), flatten=True
     ):
-        pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+        pid_m, pid_n = grouped(tile, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
         m_first = pid_m * BLOCK_M
         m = m_first + tl.arange(0, BLOCK_M)
         n_first = pid_n * BLOCK_N
@@ -516,10 +516,10 @@ def _matmul_nt_product_described(
     GROUP: tl.constexpr,
 ):
     """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed; tiles move through descriptors."""
-    for pid in tl.range(
+    for tile in tl.range(
         tl.program_id(0), tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N), tl.num_programs(0), flatten=True
     ):
-        pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+        pid_m, pid_n = grouped(tile, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
         m_first = pid_m * BLOCK_M
         m = m_first + tl.arange(0, BLOCK_M)
         n_first = pid_n * BLOCK_N
@@ -962,10 +962,10 @@ def _matmul_tn_product_described(
     GROUP: tl.constexpr,
 ):
     """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed; tiles move through descriptors."""
-    for pid in tl.range(
+    for tile in tl.range(
         tl.program_id(0), tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N), tl.num_programs(0), flatten=True
     ):
-        pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+        pid_m, pid_n = grouped(tile, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
         m_first = pid_m * BLOCK_M
         m = m_first + tl.arange(0, BLOCK_M)
         n_first = pid_n * BLOCK_N
@@ -1408,10 +1408,10 @@ def _matmul_tt_product_described(
     GROUP: tl.constexpr,
 ):
     """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed; tiles move through descriptors."""
-    for pid in tl.range(
+    for tile in tl.range(
         tl.program_id(0), tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N), tl.num_programs(0), flatten=True
     ):
-        pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+        pid_m, pid_n = grouped(tile, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
         m_first = pid_m * BLOCK_M
         m = m_first + tl.arange(0, BLOCK_M)
         n_first = pid_n * BLOCK_N

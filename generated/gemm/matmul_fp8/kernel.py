@@ -53,7 +53,7 @@ def _matmul_fp8_product(
         b_at = b_ptr + n[None, :] * b_stride_N + k[:, None] * b_stride_K
         mask_2 = (k[:, None] < K) & (n[None, :] < N)
         b = tl.load(b_at, mask=mask_2, other=0.0)
-        c_sum = tl.dot(a, b, c_sum, input_precision="ieee")
+        c_sum = tl.dot(a, b, c_sum, input_precision="ieee", max_num_imprecise_acc=BLOCK_K)
     # c[m, n] = sum[k](a[m, k] * b[n, k]) * a_scale[m] * b_scale[n]
     c = c_sum * a_scale[:, None] * b_scale[None, :]
     c_at = c_ptr + m[:, None] * c_stride_M + n[None, :] * c_stride_N
@@ -94,7 +94,7 @@ def _matmul_fp8_product_described(
     for k_start in range(0, K, BLOCK_K):
         a = a_desc.load([m_first, k_start])
         b = b_desc.load([n_first, k_start]).T
-        c_sum = tl.dot(a, b, c_sum, input_precision="ieee")
+        c_sum = tl.dot(a, b, c_sum, input_precision="ieee", max_num_imprecise_acc=BLOCK_K)
     # c[m, n] = sum[k](a[m, k] * b[n, k]) * a_scale[m] * b_scale[n]
     c = c_sum * a_scale[:, None] * b_scale[None, :]
     c_at = c_ptr + m[:, None] * c_stride_M + n[None, :] * c_stride_N
@@ -105,9 +105,7 @@ def _matmul_fp8_product_described(
 @triton.jit
 def _matmul_fp8_product_part(
     a_ptr,
-    a_scale_ptr,
     b_ptr,
-    b_scale_ptr,
     c_sum_part_ptr,
     M,
     N,
@@ -115,10 +113,8 @@ def _matmul_fp8_product_part(
     span,
     a_stride_M,
     a_stride_K,
-    a_scale_stride_M,
     b_stride_N,
     b_stride_K,
-    b_scale_stride_N,
     c_sum_part_stride_splits,
     c_sum_part_stride_M,
     c_sum_part_stride_N,
@@ -136,8 +132,6 @@ def _matmul_fp8_product_part(
     pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
     m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
     n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
-    a_scale = tl.load(a_scale_ptr + m * a_scale_stride_M, mask=m < M, other=0.0)
-    b_scale = tl.load(b_scale_ptr + n * b_scale_stride_N, mask=n < N, other=0.0)
     c_sum = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for k_start in range(part * span, tl.minimum(K, part * span + span), BLOCK_K):
         k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
@@ -147,7 +141,7 @@ def _matmul_fp8_product_part(
         b_at = b_ptr + n[None, :] * b_stride_N + k[:, None] * b_stride_K
         mask_2 = (k[:, None] < K) & (n[None, :] < N)
         b = tl.load(b_at, mask=mask_2, other=0.0)
-        c_sum = tl.dot(a, b, c_sum, input_precision="ieee")
+        c_sum = tl.dot(a, b, c_sum, input_precision="ieee", max_num_imprecise_acc=BLOCK_K)
     c_sum_part_at = (
         c_sum_part_ptr
         + part * c_sum_part_stride_splits
@@ -190,7 +184,7 @@ def _matmul_fp8_product_part_described(
     for k_start in range(part * span, tl.minimum(K, part * span + span), BLOCK_K):
         a = a_desc.load([m_first, k_start])
         b = b_desc.load([n_first, k_start]).T
-        c_sum = tl.dot(a, b, c_sum, input_precision="ieee")
+        c_sum = tl.dot(a, b, c_sum, input_precision="ieee", max_num_imprecise_acc=BLOCK_K)
     c_sum_part_at = (
         c_sum_part_ptr
         + part * c_sum_part_stride_splits
@@ -386,9 +380,7 @@ def _matmul_fp8__launch(call, dims, a, a_scale, b, b_scale, c):
                 grid * splits,
                 options,
                 a,
-                a_scale,
                 b,
-                b_scale,
                 c_sum_part,
                 M,
                 N,
@@ -396,14 +388,12 @@ def _matmul_fp8__launch(call, dims, a, a_scale, b, b_scale, c):
                 span,
                 a.stride(0),
                 a.stride(1),
-                a_scale.stride(0),
                 b.stride(0),
                 b.stride(1),
-                b_scale.stride(0),
                 c_sum_part.stride(0),
                 c_sum_part.stride(1),
                 c_sum_part.stride(2),
-                INDEX=launch.index_type(a, a_scale, b, b_scale, c_sum_part),
+                INDEX=launch.index_type(a, b, c_sum_part),
             )
         kernel, grid, options = _configure_matmul_fp8_product_merge(M, N, splits)
         call.start(
@@ -562,7 +552,7 @@ def _matmul_fp8_block_product_streamed0(
         mask_2 = (k[:, None] < S) & (n[None, :] < N)
         b = tl.load(b_at, mask=mask_2, other=0.0)
         # p[m, n, g] = sum[k](a[m, g * S + k] * b[n, g * S + k]) for g < K // S, k < S
-        p = tl.dot(a, b, input_precision="ieee")
+        p = tl.dot(a, b, input_precision="ieee", max_num_imprecise_acc=BLOCK_S)
         a_scale_at = a_scale_ptr + m * a_scale_stride_M + g * a_scale_stride_1
         a_scale = tl.load(a_scale_at, mask=m < M, other=0.0)
         b_scale_at = b_scale_ptr + n // S * b_scale_stride_0 + g * b_scale_stride_1
@@ -626,7 +616,7 @@ def _matmul_fp8_block_product_streamed1(
             mask_2 = (k[:, None] < S) & (n[None, :] < N)
             b = tl.load(b_at, mask=mask_2, other=0.0)
             # p[m, n, g] = sum[k](a[m, g * S + k] * b[n, g * S + k]) for g < K // S, k < S
-            p = tl.dot(a, b, p, input_precision="ieee")
+            p = tl.dot(a, b, p, input_precision="ieee", max_num_imprecise_acc=BLOCK_S)
         # c[m, n] = sum[g](p[m, n, g] * s[m, n, g])
         c = c + p * s
     c_at = c_ptr + m[:, None] * c_stride_M + n[None, :] * c_stride_N

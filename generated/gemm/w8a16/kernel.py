@@ -100,7 +100,6 @@ def _w8a16_product_described(
 def _w8a16_product_part(
     x_ptr,
     w_ptr,
-    scale_ptr,
     y_sum_part_ptr,
     M,
     N,
@@ -110,7 +109,6 @@ def _w8a16_product_part(
     x_stride_K,
     w_stride_N,
     w_stride_K,
-    scale_stride_N,
     y_sum_part_stride_splits,
     y_sum_part_stride_M,
     y_sum_part_stride_N,
@@ -128,7 +126,6 @@ def _w8a16_product_part(
     pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
     m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
     n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
-    scale = tl.load(scale_ptr + n * scale_stride_N, mask=n < N, other=0.0)
     y_sum = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for k_start in range(part * span, tl.minimum(K, part * span + span), BLOCK_K):
         k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
@@ -362,7 +359,6 @@ def _w8a16__launch(call, dims, x, w, scale, y):
                 options,
                 x,
                 w,
-                scale,
                 y_sum_part,
                 M,
                 N,
@@ -372,11 +368,10 @@ def _w8a16__launch(call, dims, x, w, scale, y):
                 x.stride(1),
                 w.stride(0),
                 w.stride(1),
-                scale.stride(0),
                 y_sum_part.stride(0),
                 y_sum_part.stride(1),
                 y_sum_part.stride(2),
-                INDEX=launch.index_type(x, w, scale, y_sum_part),
+                INDEX=launch.index_type(x, w, y_sum_part),
             )
         kernel, grid, options = _configure_w8a16_product_merge(M, N, splits)
         call.start(

@@ -83,10 +83,10 @@ def _grouped_gemm_experts_described(
     GROUP: tl.constexpr,
 ):
     """Streamed: n in parallel by blocks, f in parallel by blocks, e streamed, k streamed; tiles move through descriptors."""
-    for pid in tl.range(
+    for tile in tl.range(
         tl.program_id(0), tl.cdiv(N, BLOCK_N) * tl.cdiv(F, BLOCK_F), tl.num_programs(0), flatten=True
     ):
-        pid_n, pid_f = grouped(pid, tl.cdiv(N, BLOCK_N), tl.cdiv(F, BLOCK_F), GROUP)
+        pid_n, pid_f = grouped(tile, tl.cdiv(N, BLOCK_N), tl.cdiv(F, BLOCK_F), GROUP)
         n_first = pid_n * BLOCK_N
         n = n_first + tl.arange(0, BLOCK_N)
         n_last = tl.minimum(n_first + BLOCK_N, N) - 1

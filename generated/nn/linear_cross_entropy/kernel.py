@@ -767,10 +767,10 @@ def _linear_cross_entropy__unfused_logits_described(
     GROUP: tl.constexpr,
 ):
     """Streamed: m in parallel by blocks, v in parallel by blocks, k streamed; tiles move through descriptors."""
-    for pid in tl.range(
+    for tile in tl.range(
         tl.program_id(0), tl.cdiv(M, BLOCK_M) * tl.cdiv(V, BLOCK_V), tl.num_programs(0), flatten=True
     ):
-        pid_m, pid_v = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(V, BLOCK_V), GROUP)
+        pid_m, pid_v = grouped(tile, tl.cdiv(M, BLOCK_M), tl.cdiv(V, BLOCK_V), GROUP)
         m_first = pid_m * BLOCK_M
         m = m_first + tl.arange(0, BLOCK_M)
         v_first = pid_v * BLOCK_V

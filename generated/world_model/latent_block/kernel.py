@@ -1011,12 +1011,12 @@ def _latent_block_out_streamed0_described(
     GROUP: tl.constexpr,
 ):
     """Streamed: b in parallel, l in parallel by blocks, c in parallel by blocks, d whole, h streamed; tiles move through descriptors."""
-    for pid in tl.range(
+    for tile in tl.range(
         tl.program_id(0), B * tl.cdiv(L, BLOCK_L) * tl.cdiv(D * H, BLOCK_C), tl.num_programs(0), flatten=True
     ):
         tiles = tl.cdiv(L, BLOCK_L) * tl.cdiv(D * H, BLOCK_C)
-        b = pid // tiles
-        pid = pid % tiles
+        b = tile // tiles
+        pid = tile % tiles
         pid_l, pid_c = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(D * H, BLOCK_C), GROUP)
         l_first = pid_l * BLOCK_L
         l = l_first + tl.arange(0, BLOCK_L)
@@ -1100,12 +1100,12 @@ def _latent_block_out_streamed1_described(
     GROUP: tl.constexpr,
 ):
     """Streamed: b in parallel, l in parallel by blocks, c in parallel by blocks, h streamed, d streamed; tiles move through descriptors."""
-    for pid in tl.range(
+    for tile in tl.range(
         tl.program_id(0), B * tl.cdiv(L, BLOCK_L) * tl.cdiv(D * H, BLOCK_C), tl.num_programs(0), flatten=True
     ):
         tiles = tl.cdiv(L, BLOCK_L) * tl.cdiv(D * H, BLOCK_C)
-        b = pid // tiles
-        pid = pid % tiles
+        b = tile // tiles
+        pid = tile % tiles
         pid_l, pid_c = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(D * H, BLOCK_C), GROUP)
         l_first = pid_l * BLOCK_L
         l = l_first + tl.arange(0, BLOCK_L)
@@ -2911,12 +2911,12 @@ def _latent_block__three_kernels_out_streamed0_described(
     GROUP: tl.constexpr,
 ):
     """Streamed: b in parallel, l in parallel by blocks, c in parallel by blocks, d whole, h streamed; tiles move through descriptors."""
-    for pid in tl.range(
+    for tile in tl.range(
         tl.program_id(0), B * tl.cdiv(L, BLOCK_L) * tl.cdiv(D * H, BLOCK_C), tl.num_programs(0), flatten=True
     ):
         tiles = tl.cdiv(L, BLOCK_L) * tl.cdiv(D * H, BLOCK_C)
-        b = pid // tiles
-        pid = pid % tiles
+        b = tile // tiles
+        pid = tile % tiles
         pid_l, pid_c = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(D * H, BLOCK_C), GROUP)
         l_first = pid_l * BLOCK_L
         l = l_first + tl.arange(0, BLOCK_L)
@@ -3000,12 +3000,12 @@ def _latent_block__three_kernels_out_streamed1_described(
     GROUP: tl.constexpr,
 ):
     """Streamed: b in parallel, l in parallel by blocks, c in parallel by blocks, h streamed, d streamed; tiles move through descriptors."""
-    for pid in tl.range(
+    for tile in tl.range(
         tl.program_id(0), B * tl.cdiv(L, BLOCK_L) * tl.cdiv(D * H, BLOCK_C), tl.num_programs(0), flatten=True
     ):
         tiles = tl.cdiv(L, BLOCK_L) * tl.cdiv(D * H, BLOCK_C)
-        b = pid // tiles
-        pid = pid % tiles
+        b = tile // tiles
+        pid = tile % tiles
         pid_l, pid_c = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(D * H, BLOCK_C), GROUP)
         l_first = pid_l * BLOCK_L
         l = l_first + tl.arange(0, BLOCK_L)
@@ -4410,13 +4410,13 @@ def _latent_block__naive_scores_streamed_described(
     GROUP: tl.constexpr,
 ):
     """Streamed: b in parallel, h in parallel, i in parallel by blocks, j in parallel by blocks, d streamed; tiles move through descriptors."""
-    for pid in tl.range(
+    for tile in tl.range(
         tl.program_id(0), B * H * tl.cdiv(L, BLOCK_I) * tl.cdiv(L, BLOCK_J), tl.num_programs(0), flatten=True
     ):
         tiles = tl.cdiv(L, BLOCK_I) * tl.cdiv(L, BLOCK_J)
-        h = pid // tiles % H
-        b = pid // tiles // H
-        pid = pid % tiles
+        h = tile // tiles % H
+        b = tile // tiles // H
+        pid = tile % tiles
         pid_i, pid_j = grouped(pid, tl.cdiv(L, BLOCK_I), tl.cdiv(L, BLOCK_J), GROUP)
         i_first = pid_i * BLOCK_I
         i = i_first + tl.arange(0, BLOCK_I)
@@ -4769,13 +4769,13 @@ def _latent_block__naive_values_described(
     GROUP: tl.constexpr,
 ):
     """Streamed: b in parallel, i in parallel by blocks, h in parallel, d in parallel by blocks, j streamed; tiles move through descriptors."""
-    for pid in tl.range(
+    for tile in tl.range(
         tl.program_id(0), B * tl.cdiv(L, BLOCK_I) * H * tl.cdiv(D, BLOCK_D), tl.num_programs(0), flatten=True
     ):
         tiles = tl.cdiv(L, BLOCK_I) * tl.cdiv(D, BLOCK_D)
-        h = pid // tiles % H
-        b = pid // tiles // H
-        pid = pid % tiles
+        h = tile // tiles % H
+        b = tile // tiles // H
+        pid = tile % tiles
         pid_i, pid_d = grouped(pid, tl.cdiv(L, BLOCK_I), tl.cdiv(D, BLOCK_D), GROUP)
         i_first = pid_i * BLOCK_I
         i = i_first + tl.arange(0, BLOCK_I)
@@ -5016,12 +5016,12 @@ def _latent_block__naive_out_streamed0_described(
     GROUP: tl.constexpr,
 ):
     """Streamed: b in parallel, l in parallel by blocks, c in parallel by blocks, d whole, h streamed; tiles move through descriptors."""
-    for pid in tl.range(
+    for tile in tl.range(
         tl.program_id(0), B * tl.cdiv(L, BLOCK_L) * tl.cdiv(D * H, BLOCK_C), tl.num_programs(0), flatten=True
     ):
         tiles = tl.cdiv(L, BLOCK_L) * tl.cdiv(D * H, BLOCK_C)
-        b = pid // tiles
-        pid = pid % tiles
+        b = tile // tiles
+        pid = tile % tiles
         pid_l, pid_c = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(D * H, BLOCK_C), GROUP)
         l_first = pid_l * BLOCK_L
         l = l_first + tl.arange(0, BLOCK_L)
@@ -5105,12 +5105,12 @@ def _latent_block__naive_out_streamed1_described(
     GROUP: tl.constexpr,
 ):
     """Streamed: b in parallel, l in parallel by blocks, c in parallel by blocks, h streamed, d streamed; tiles move through descriptors."""
-    for pid in tl.range(
+    for tile in tl.range(
         tl.program_id(0), B * tl.cdiv(L, BLOCK_L) * tl.cdiv(D * H, BLOCK_C), tl.num_programs(0), flatten=True
     ):
         tiles = tl.cdiv(L, BLOCK_L) * tl.cdiv(D * H, BLOCK_C)
-        b = pid // tiles
-        pid = pid % tiles
+        b = tile // tiles
+        pid = tile % tiles
         pid_l, pid_c = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(D * H, BLOCK_C), GROUP)
         l_first = pid_l * BLOCK_L
         l = l_first + tl.arange(0, BLOCK_L)
