@@ -60,7 +60,7 @@ class Sizes:
 
 
 SMALL = Sizes(
-    resident=4, chunk=16, together=16, pointwise=32, least=1, product=16, held=16, steps=1, copied=16
+    resident=4, chunk=16, together=16, pointwise=32, least=1, product=16, held=16, steps=2, copied=16
 )
 
 

@@ -251,7 +251,7 @@ def _configure_matmul_fp8_product(
     """Kernel, grid and launch options of `product` for one shape."""
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
-        (128, 128, 128, 4, 3),
+        (128, 128, 128, 8, 3),
         (128, 64, 128, 4, 3),
         (64, 128, 128, 4, 4),
         (64, 64, 128, 4, 4),
@@ -271,7 +271,7 @@ def _configure_matmul_fp8_product(
         )
     elif described:
         tiles = (
-            (128, 128, 128, 4, 3),
+            (128, 128, 128, 8, 3),
             (128, 64, 128, 4, 3),
             (64, 128, 128, 4, 4),
             (64, 64, 128, 4, 4),
@@ -638,6 +638,7 @@ def _configure_matmul_fp8_block_product(
     if BLOCK_S <= 128 and launch.chosen(tuned, "_matmul_fp8_block_product_streamed0"):
         # rows, columns, depth, warps, stages: the first that fills the device
         tiles = (
+            (128, 128, 128, 8, 3),
             (64, 128, 128, 4, 4),
             (64, 64, 128, 4, 4),
             (32, 64, 128, 4, 4),
@@ -672,6 +673,7 @@ def _configure_matmul_fp8_block_product(
         )
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
+        (128, 128, 128, 8, 3),
         (64, 128, 128, 4, 4),
         (64, 64, 128, 4, 4),
         (32, 64, 128, 4, 4),

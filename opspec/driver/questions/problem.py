@@ -121,7 +121,8 @@ def _filling(
 ) -> Iterator[str]:
     """How many programs the first choice makes, and how much of their blocks is padding."""
     for variant, text in zip(launch.plan.variants, launch.texts, strict=True):
-        options = asked.blocks.get((text.name, workload.name))
+        names = [t.name for t in (text, text.described) if t is not None]
+        options = next((o for n in names if (o := asked.blocks.get((n, workload.name)))), None)
         if options is None or any(v is None for v in size.values()):
             continue
         steps = {a: size[a] or 0 for a in size}
