@@ -52,7 +52,7 @@ def test_rows_tell_passes_path_vectors_and_neighbours():
 def test_attending_queries_are_taken_apart():
     assert "s is a product of i with j by d, for each b, h; on the matrix unit" in answers("many")
     assert "a restricted domain" in answers("many")
-    assert "s is a product of vectors with t by d, for each b, h: each element" in answers("one")
+    assert "s is a product of row with t by d, for each b, h; on the matrix unit" in answers("one")
     assert "k is found through table: which rows are read is data" in answers("paged")
     assert "k is shared: h // (Hq // Hkv) is the same for several h" in answers("paged")
     assert "kp is one for all b: read once for them together" in answers("prefix")
