@@ -107,7 +107,7 @@ SHAPES: dict[str, tuple[tuple[int, int, int, int, int], ...]] = {
         (16, 16, 128, 2, 4),
     ),
     "computed": (
-        (128, 128, 64, 8, 3), (64, 64, 64, 4, 3), (32, 64, 64, 4, 3), (16, 64, 64, 4, 4), (16, 32, 64, 2, 4), (16, 16, 64, 2, 4),
+        (128, 128, 64, 8, 3), (64, 64, 64, 4, 3), (32, 64, 64, 4, 3), (16, 32, 64, 4, 4), (16, 16, 64, 4, 4),
     ),
     "32": (
         (64, 64, 16, 4, 2), (64, 32, 16, 4, 2), (32, 32, 32, 4, 2), (16, 32, 32, 2, 2), (16, 16, 32, 2, 2),
@@ -155,6 +155,8 @@ def epilogue_registers(program: TileProgram) -> int:
     after: list[Statement] = []
     for s in program.body:
         after = [] if isinstance(s, Loop) else [*after, s]
+    if any(isinstance(s, Loop) and s.segments is not None for s in statements(program.body)):
+        return 1  # the ends of segments stay at hand
     lets = [s for s in after if isinstance(s, Let) and len(s.var.axes) > 1]
     return int(any(isinstance(v, Unary) and v.op != "neg" for s in lets for v in walk(s.value)))
 

@@ -121,7 +121,6 @@ def _configure_grouped_gemm_experts(
     """Kernel, grid and launch options of `experts` for one shape."""
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
-        (128, 256, 64, 8, 3),
         (128, 128, 64, 8, 4),
         (128, 64, 64, 4, 3),
         (64, 128, 64, 4, 4),
