@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from opspec.ir.dtypes import BOOL, F32, I64
 from opspec.ir.integers import ZERO
-from opspec.ir.values import Binary, BinaryOp, Compare, Extent, Literal, Read, Select, Value, map_values
+from opspec.ir.values import Binary, BinaryOp, Compare, Extent, Literal, Read, Select, Value
 from opspec.schedule.access import INFINITY, is_identity, plain
 from opspec.schedule.domain import nonempty
 from opspec.schedule.graph import Fold, Load
-from opspec.schedule.laws import NEW, OLD, Law
+from opspec.schedule.laws import Law, between_states
 from opspec.schedule.prefixes import Prefixes
 from opspec.schedule.roles import Product
 from opspec.schedule.tile import (
@@ -23,13 +23,6 @@ from opspec.schedule.tile import (
     Statement,
     Var,
 )
-
-
-def _put(factor: Value, old: Value, new: Value) -> Value:
-    """A law's factor between two states."""
-    if isinstance(factor, Read) and factor.name in (OLD, NEW):
-        return old if factor.name == OLD else new
-    return map_values(factor, lambda v: _put(v, old, new))
 
 
 class Carry(Prefixes):
@@ -141,7 +134,7 @@ class Carry(Prefixes):
 
         var = self._declare(self.names.fresh("scale"), self.vars[state["old"]].axes, F32)
         state[key] = var.name
-        return self._read(var), [Let(var=var, value=_put(law.factor, old, new))]
+        return self._read(var), [Let(var=var, value=between_states(law.factor, old, new))]
 
     def _finish(self, node: Fold) -> list[Statement]:
         """After the stream: gather lanes, and give an all-identity row what IEEE gives."""
@@ -209,7 +202,7 @@ class Carry(Prefixes):
         at_identity = Compare(op="eq", a=self._read(final), b=identity, dtype=BOOL)
         safe = self._declare(self.names.fresh(f"{final.name}_safe"), final.axes, F32)
         zero = Literal(value=0.0, dtype=F32)
-        moved = _put(law.factor, self._read(lanes), self._read(safe))
+        moved = between_states(law.factor, self._read(lanes), self._read(safe))
         var = self._declare(self.names.fresh("scale"), lanes.axes, F32)
         state[key] = var.name
         return self._read(var), [

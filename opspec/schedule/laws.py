@@ -22,7 +22,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from opspec.ir.dtypes import F32
-from opspec.ir.values import Binary, Literal, Read, Unary, Value
+from opspec.ir.values import Binary, Literal, Read, Unary, Value, map_values
 from opspec.schedule.graph import Fold, Graph, Point, Prefix, node_values
 
 if TYPE_CHECKING:
@@ -47,6 +47,13 @@ class Law:
 
 
 OLD, NEW = "old", "new"
+
+
+def between_states(factor: Value, old: Value, new: Value) -> Value:
+    """A law's factor between two states."""
+    if isinstance(factor, Read) and factor.name in (OLD, NEW):
+        return old if factor.name == OLD else new
+    return map_values(factor, lambda v: between_states(v, old, new))
 
 
 def find_law(graph: Graph, fold: Fold, state: Fold) -> Law | str:

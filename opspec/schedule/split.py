@@ -22,10 +22,9 @@ from opspec.ir.values import (
     Select,
     Value,
     integers,
-    map_values,
     walk,
 )
-from opspec.schedule.laws import NEW, OLD
+from opspec.schedule.laws import between_states
 from opspec.schedule.names import Names
 from opspec.schedule.tile import (
     AxisPlan,
@@ -195,7 +194,7 @@ def _joins(
             if (c.state, c.factor) not in scales:
                 scale = declare("scale", (part, *state.axes))
                 scales[c.state, c.factor] = scale
-                out.append(Let(var=scale, value=_put(c.factor, theirs, safe)))
+                out.append(Let(var=scale, value=between_states(c.factor, theirs, safe)))
             value = Binary(op="mul", a=value, b=_read(scales[c.state, c.factor]), dtype=F32)
         out.append(Collapse(var=c.var, monoid=c.monoid, value=value, axes=axes, over=(part,)))
         if c.var.name in states:
@@ -207,12 +206,6 @@ def _joins(
             )
             joint[c.var.name] = (_read(other), _read(finite))
     return out, made
-
-
-def _put(factor: Value, old: Value, new: Value) -> Value:
-    if isinstance(factor, Read) and factor.name in (OLD, NEW):
-        return old if factor.name == OLD else new
-    return map_values(factor, lambda v: _put(v, old, new))
 
 
 def _needed(
