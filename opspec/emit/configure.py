@@ -284,10 +284,9 @@ def _product_choice(
         if blocked == [product.k] and not fixed:
             return _matmul_choice(variant, text, extent, least, batch, limits, sizes)
         if not blocked and roles.stream and set(roles.tile) == {product.k}:
-            choice = _matmul_choice(variant, text, extent, least, batch, limits, sizes)
-            lines += [line.replace(text.blocks[product.k], "_") for line in choice.lines]
+            choice = _matmul_choice(variant, text, extent, least, batch, limits, sizes, depth="_")
             test = None if last else f"{fixed[0]} <= {sizes.product or DEPTH}"
-            return replace(choice, lines=tuple(lines), test=test)
+            return replace(choice, lines=(*lines, *choice.lines), test=test)
     return _chain_choice(variant, text, extent, least, lines, fixed, limits, sizes, last=last)
 
 
@@ -299,8 +298,13 @@ def _matmul_choice(
     batch: list[str],
     limits: Limits,
     sizes: Sizes,
+    *,
+    depth: str | None = None,
 ) -> Choice:
-    """Rows and columns in parallel, the summed index streamed: the first tile that fills the device."""
+    """Rows and columns in parallel, the summed index streamed: the first tile that fills the device.
+
+    ``depth``: what takes the tile's depth where the block along the summed index is chosen elsewhere.
+    """
     product = next(iter(variant.roles.products.values()))
     kind = operand_kind(variant.program)
     busy, sharing = epilogue_registers(variant.program), side_by_side(variant.program)
@@ -311,7 +315,7 @@ def _matmul_choice(
         result = result_bits(variant.program)
         return _tiles_text(offered_tiles(limits, kind, busy, sharing, descriptors=descriptors, result=result))
 
-    blocks = [text.blocks[a] for a in (product.rows, product.columns, product.k)]
+    blocks = [text.blocks[product.rows], text.blocks[product.columns], depth or text.blocks[product.k]]
     lines = ["# rows, columns, depth, warps, stages: the first that fills the device"]
     lines.append(f"tiles = {offered(kind, descriptors=False)}")
     lines.append("if width == 4:")

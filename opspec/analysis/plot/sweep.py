@@ -23,7 +23,7 @@ from opspec.analysis.query.context import Context, broken_requirement, refuse, u
 from opspec.analysis.query.evaluate import Evaluator
 from opspec.analysis.query.parse import Asked, At, Call, Name, On, Operation, Tends
 from opspec.analysis.query.quantity import Quantity, shared_unit
-from opspec.analysis.query.question import Question, settable
+from opspec.analysis.query.question import Question, is_bound, settable
 from opspec.diagnostics import Failure
 
 Along = Callable[[int], sympy.Expr]
@@ -149,7 +149,7 @@ class _Line:
 
         Raises: Failure for words and for dims that are open.
         """
-        if _is_bound(asked):
+        if is_bound(asked):
             help = "plot `time`: the extents from which something else binds are marked"
             raise refuse(BAD_QUERY, "`bound` is a word, and only numbers can be plotted", asked.span, help)
         q = self.at.form(asked)
@@ -184,16 +184,6 @@ class _Line:
             middle = (low + high) // 2
             low, high = (low, middle) if holds(middle) else (middle, high)
         return next((x for x in range(high, high + _TRIES) if self.allows(x)), None)
-
-
-def _is_bound(asked: Asked) -> bool:
-    match asked:
-        case Name(text="bound"):
-            return True
-        case On(x=x) | At(x=x):
-            return _is_bound(x)
-        case _:
-            return False
 
 
 def _machine(asked: Asked, context: Context) -> Machine | None:

@@ -18,7 +18,7 @@ from opspec.analysis.query.distribution import Mean
 from opspec.analysis.query.evaluate import Evaluator
 from opspec.analysis.query.parse import Asked, At, Call, Close, Name, On, Operation, Tends
 from opspec.analysis.query.quantity import NONE, Move, Quantity, Unit
-from opspec.analysis.query.question import Question, prepare
+from opspec.analysis.query.question import Question, is_bound, prepare
 from opspec.ir.dtypes import DType
 from opspec.ir.program import Module, Op, Workload
 from opspec.source import Span
@@ -52,7 +52,7 @@ def query(
     )  # fmt: skip
     asked = question.asked
     form, quantity, value, at = _over_cases(question)
-    unit = "resource" if quantity.word and _is_bound(asked) else str(quantity.unit)
+    unit = "resource" if quantity.word and is_bound(asked) else str(quantity.unit)
     shown = tidy(form.value if value is not None else quantity.value)
     if not quantity.word and not _can_be_written(shown):
         raise refuse(NO_ANSWER, "no exact answer is known for this form", asked.span)
@@ -115,16 +115,6 @@ def _needs_numbers(asked: Asked | Tends) -> bool:
             return _needs_numbers(x)
         case Call():
             return True
-        case _:
-            return False
-
-
-def _is_bound(asked: Asked) -> bool:
-    match asked:
-        case Name(text="bound"):
-            return True
-        case On(x=x) | At(x=x):
-            return _is_bound(x)
         case _:
             return False
 

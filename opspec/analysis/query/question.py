@@ -182,3 +182,14 @@ def _check_settings(settings: Mapping[str, int], context: Context) -> None:
                 f"`{name}` needs an integer that is not negative",
                 written("set", f"{name}={value}"),
             )
+
+
+def is_bound(asked: Asked) -> bool:
+    """Whether a question asks for the bound, wherever it is evaluated."""
+    match asked:
+        case Name(text="bound"):
+            return True
+        case On(x=x) | At(x=x):
+            return is_bound(x)
+        case _:
+            return False
