@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from opspec.ir.bounds import prove
 from opspec.ir.dtypes import BOOL, F32, I64, DType
 from opspec.ir.facts import facts_of
-from opspec.ir.integers import Int, index
+from opspec.ir.integers import Int
 from opspec.ir.values import Cast, Compare, Extent, Literal, Read, Value, map_values
 from opspec.schedule.exact import holds, identity, number
 from opspec.schedule.graph import Fold, Graph, Load, Node, Store, storage_of
@@ -15,7 +15,7 @@ from opspec.schedule.laws import Law, find_law
 from opspec.schedule.names import Names
 from opspec.schedule.roles import Roles, axis_order
 from opspec.schedule.segments import segments_of
-from opspec.schedule.tile import Fetch, Let, Statement, Var, Write
+from opspec.schedule.tile import Fetch, Let, Statement, Var, Write, inside
 
 INFINITY = {"max": float("-inf"), "min": float("inf")}
 
@@ -66,12 +66,8 @@ class Access:
         return map_values(value, self._value)
 
     def _in_range(self, axes: Iterable[str]) -> tuple[Value, ...]:
-        tests = []
-        for a in dict.fromkeys(d.split(".")[0] for d in axes):
-            if a in self.roles.blocked:
-                at, end = Extent(value=index(a), dtype=I64), Extent(value=self.extent[a], dtype=I64)
-                tests.append(Compare(op="lt", a=at, b=end, dtype=BOOL))
-        return tuple(tests)
+        names = dict.fromkeys(d.split(".")[0] for d in axes)
+        return tuple(inside(a, self.extent[a]) for a in names if a in self.roles.blocked)
 
     def _positive(self, constraint: Int) -> Value:
         """``constraint >= 0``, written with all terms on the side where they are positive."""
@@ -95,9 +91,6 @@ class Access:
         var = Var(name=name, axes=axes, dtype=dtype)
         self.vars[name] = var
         return var
-
-    def _read(self, var: Var) -> Read:
-        return Read(name=var.name, indices=tuple(index(a) for a in var.axes), dtype=var.dtype)
 
     def _scalars(self) -> set[str]:
         return set(self.order) - self.roles.blocked
@@ -182,7 +175,7 @@ class Access:
         reread = key in self.loaded
         self.loaded.add(key)
         self.ident[node.name] = var.name
-        self.env[node.name] = self._read(var)
+        self.env[node.name] = var.read
         return Fetch(
             var=var, tensor=node.tensor, at=node.at, masks=masks, other=other, raw=raw, reread=reread
         )

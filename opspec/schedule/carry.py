@@ -66,7 +66,7 @@ class Carry(Prefixes):
         part = self._declare(self.names.fresh(f"{seen.name}_chunk"), seen.axes, F32)
         return [
             Collapse(var=part, monoid="max", value=one, axes=axes, over=over, masks=masks),
-            Combine(var=seen, monoid="max", value=self._read(part)),
+            Combine(var=seen, monoid="max", value=part.read),
         ]
 
     def _combine(self, node: Fold) -> list[Statement]:
@@ -77,7 +77,7 @@ class Carry(Prefixes):
         if law is not None:
             scale = self._rescale(law)
             out += scale[1]
-            scaled = Binary(op="mul", a=self._read(var), b=scale[0], dtype=F32)
+            scaled = Binary(op="mul", a=var.read, b=scale[0], dtype=F32)
             out.append(Let(var=var, value=scaled))
         if product is not None:
             out.append(self._multiply(product, node, var, accumulate=True))
@@ -98,11 +98,11 @@ class Carry(Prefixes):
         elif state:
             # its place is moved on before it is
             op: BinaryOp = "max" if node.monoid == "max" else "min"
-            moved = Binary(op=op, a=self._read(var), b=self._read(part), dtype=node.dtype)
+            moved = Binary(op=op, a=var.read, b=part.read, dtype=node.dtype)
             self.running[node.name] = {"old": var.name}
             self.pending.append(Let(var=var, value=moved))
         else:
-            out.append(Combine(var=var, monoid=node.monoid, value=self._read(part)))
+            out.append(Combine(var=var, monoid=node.monoid, value=part.read))
         if state:
             self.running[node.name]["part"] = part.name
         return out
@@ -113,15 +113,15 @@ class Carry(Prefixes):
         safe = self._declare(self.names.fresh(f"{var.name}_safe"), var.axes, node.dtype)
         op: BinaryOp = "max" if node.monoid == "max" else "min"
         identity = Literal(value=INFINITY[op], dtype=F32)
-        at_identity = Compare(op="eq", a=self._read(new), b=identity, dtype=BOOL)
+        at_identity = Compare(op="eq", a=new.read, b=identity, dtype=BOOL)
         zero = Literal(value=0.0, dtype=F32)
         self.running[node.name] = {"old": var.name, "safe": safe.name}
-        self.env[node.name] = self._read(safe)
-        self.pending.append(Let(var=var, value=self._read(new)))
+        self.env[node.name] = safe.read
+        self.pending.append(Let(var=var, value=new.read))
         return [
-            Let(var=new, value=Binary(op=op, a=self._read(var), b=self._read(part), dtype=F32)),
+            Let(var=new, value=Binary(op=op, a=var.read, b=part.read, dtype=F32)),
             Remark(text="before the first finite value the state has no mass: keep exp(-inf - -inf) out"),
-            Let(var=safe, value=Select(condition=at_identity, a=zero, b=self._read(new), dtype=F32)),
+            Let(var=safe, value=Select(condition=at_identity, a=zero, b=new.read, dtype=F32)),
         ]
 
     def _rescale(self, law: Law) -> tuple[Value, list[Statement]]:
@@ -129,12 +129,12 @@ class Carry(Prefixes):
         state = self.running[law.state]
         key = f"scale:{law.text}"
         if key in state:
-            return self._read(self.vars[state[key]]), []
-        old, new = self._read(self.vars[state["old"]]), self._read(self.vars[state["safe"]])
+            return self.vars[state[key]].read, []
+        old, new = self.vars[state["old"]].read, self.vars[state["safe"]].read
 
         var = self._declare(self.names.fresh("scale"), self.vars[state["old"]].axes, F32)
         state[key] = var.name
-        return self._read(var), [Let(var=var, value=between_states(law.factor, old, new))]
+        return var.read, [Let(var=var, value=between_states(law.factor, old, new))]
 
     def _finish(self, node: Fold) -> list[Statement]:
         """After the stream: gather lanes, and give an all-identity row what IEEE gives."""
@@ -147,7 +147,7 @@ class Carry(Prefixes):
             final = self._declare(
                 self.names.of(node.name), tuple(a for a in var.axes if a not in lanes), node.dtype
             )
-            value: Value = self._read(var)
+            value: Value = var.read
             if law is not None and law.state in self.lane_states:
                 factor, more = self._gather_factor(law)
                 out += more
@@ -157,21 +157,17 @@ class Carry(Prefixes):
             if node.name in self.seen:
                 seen = self.seen[node.name]
                 any_lane = self._declare(self.names.fresh(f"{final.name}_met"), final.axes, F32)
-                out.append(
-                    Collapse(var=any_lane, monoid="max", value=self._read(seen), axes=seen.axes, over=lanes)
-                )
+                out.append(Collapse(var=any_lane, monoid="max", value=seen.read, axes=seen.axes, over=lanes))
                 self.seen[node.name] = any_lane
         if law is not None and law.at_identity_nan:
             state = self.nodes[law.state]
             assert isinstance(state, Fold)
             identity = Literal(value=INFINITY[state.monoid], dtype=F32)
-            test: Value = Compare(
-                op="eq", a=self._read(self.vars[self.ident[law.state]]), b=identity, dtype=BOOL
-            )
+            test: Value = Compare(op="eq", a=self.vars[self.ident[law.state]].read, b=identity, dtype=BOOL)
             some = self._some(state) if state.constraints else None
             if law.state in self.seen:
                 one = Literal(value=1.0, dtype=F32)
-                met = Compare(op="eq", a=self._read(self.seen[law.state]), b=one, dtype=BOOL)
+                met = Compare(op="eq", a=self.seen[law.state].read, b=one, dtype=BOOL)
                 test = Binary(op="and", a=test, b=met, dtype=BOOL)
             elif some is not None:
                 test = Binary(op="and", a=test, b=self._value(some), dtype=BOOL)
@@ -182,9 +178,9 @@ class Carry(Prefixes):
                     test = Binary(op="and", a=test, b=Compare(op="gt", a=e, b=zero, dtype=BOOL), dtype=BOOL)
             nan = Literal(value=float("nan"), dtype=F32)
             out.append(Remark(text="a row without a finite value is what IEEE arithmetic makes of it"))
-            out.append(Let(var=final, value=Select(condition=test, a=nan, b=self._read(final), dtype=F32)))
+            out.append(Let(var=final, value=Select(condition=test, a=nan, b=final.read, dtype=F32)))
         self.ident[node.name] = final.name
-        self.env[node.name] = self._read(final)
+        self.env[node.name] = final.read
         if node.empty is not None and not is_identity(node):
             out += self._empty(node, final)
         return out
@@ -194,20 +190,20 @@ class Carry(Prefixes):
         state = self.running[law.state]
         key = f"gather:{law.text}"
         if key in state:
-            return self._read(self.vars[state[key]]), []
+            return self.vars[state[key]].read, []
         lanes, final = self.lane_states[law.state]
         node = self.nodes[law.state]
         assert isinstance(node, Fold)
         identity = Literal(value=INFINITY[node.monoid], dtype=F32)
-        at_identity = Compare(op="eq", a=self._read(final), b=identity, dtype=BOOL)
+        at_identity = Compare(op="eq", a=final.read, b=identity, dtype=BOOL)
         safe = self._declare(self.names.fresh(f"{final.name}_safe"), final.axes, F32)
         zero = Literal(value=0.0, dtype=F32)
-        moved = between_states(law.factor, self._read(lanes), self._read(safe))
+        moved = between_states(law.factor, lanes.read, safe.read)
         var = self._declare(self.names.fresh("scale"), lanes.axes, F32)
         state[key] = var.name
-        return self._read(var), [
+        return var.read, [
             Remark(text="bring every lane to the state of all"),
-            Let(var=safe, value=Select(condition=at_identity, a=zero, b=self._read(final), dtype=F32)),
+            Let(var=safe, value=Select(condition=at_identity, a=zero, b=final.read, dtype=F32)),
             Let(var=var, value=moved),
         ]
 
@@ -224,7 +220,7 @@ class Carry(Prefixes):
             value = self._value(node.body)
             out = [Collapse(var=var, monoid=node.monoid, value=value, axes=axes, over=over, masks=masks)]
         self.ident[node.name] = var.name
-        self.env[node.name] = self._read(var)
+        self.env[node.name] = var.read
         if node.empty is not None and not is_identity(node):
             out += self._empty(node, var)
         return out

@@ -84,7 +84,7 @@ def _fold(body: list[Statement], let: Let, names: Names, made: dict[str, Var]) -
         else:
             out.append(s)
         if isinstance(s, Let) and s.var == shift.var and not known:
-            out.append(Let(var=scaled, value=_mul(_read(shift.var), LOG2_E)))
+            out.append(Let(var=scaled, value=_mul(shift.var.read, LOG2_E)))
     return _without_unused(out)
 
 
@@ -202,7 +202,3 @@ def _mul(a: Value, b: Value) -> Value:
 
 def _sub(a: Value, b: Value) -> Value:
     return Binary(op="sub", a=a, b=b, dtype=F32)
-
-
-def _read(var: Var) -> Read:
-    return Read(name=var.name, indices=tuple(index(a) for a in var.axes), dtype=F32)

@@ -40,7 +40,8 @@ def pair_extremes(graph: Graph) -> Graph:
             nodes.append(replace(node, extreme=read))
             continue
         nodes.append(node)
-    return replace(graph, nodes=_ordered(replace(graph, nodes=tuple(nodes))))
+    paired = replace(graph, nodes=tuple(nodes))
+    return replace(paired, nodes=paired.ordered(paired.by_name))
 
 
 def _same(graph: Graph, extreme: Fold, place: Fold) -> bool:
@@ -52,18 +53,3 @@ def _same(graph: Graph, extreme: Fold, place: Fold) -> bool:
         and bodies[0] == bodies[1]
         and set(extreme.constraints) == set(place.constraints)
     )
-
-
-def _ordered(graph: Graph) -> tuple[Node, ...]:
-    """The nodes, each behind what it needs."""
-    nodes, kept = graph.by_name, dict[str, None]()
-
-    def visit(name: str) -> None:
-        if name not in kept:
-            for dep in graph.deps(nodes[name]):
-                visit(dep)
-            kept[name] = None
-
-    for name in nodes:
-        visit(name)
-    return tuple(nodes[n] for n in kept)

@@ -9,7 +9,7 @@ over other nodes; every element that leaves the block leaves through a ``Store``
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from opspec.ir.dtypes import BOOL, I4, I64, DType, DTypeParam, Storage, choices, compute_dtype
@@ -138,6 +138,20 @@ class Graph:
         """All nodes by name."""
         return {n.name: n for n in self.nodes}
 
+    def ordered(self, roots: Iterable[str]) -> tuple[Node, ...]:
+        """The nodes that ``roots`` need and these themselves, each behind what it needs."""
+        nodes, kept = self.by_name, dict[str, None]()
+
+        def visit(name: str) -> None:
+            if name not in kept:
+                for dep in self.deps(nodes[name]):
+                    visit(dep)
+                kept[name] = None
+
+        for name in roots:
+            visit(name)
+        return tuple(nodes[n] for n in kept)
+
     def deps(self, node: Node) -> tuple[str, ...]:
         """Names of the nodes that this one uses directly, each once, in order."""
         names: dict[str, None] = {}
@@ -250,18 +264,8 @@ class _Builder:
 
     def _prune(self, graph: Graph) -> Graph:
         """Keep only what a store needs, in dependency order."""
-        nodes, kept = graph.by_name, dict[str, None]()
-
-        def visit(name: str) -> None:
-            if name not in kept:
-                for dep in graph.deps(nodes[name]):
-                    visit(dep)
-                kept[name] = None
-
-        for name, node in nodes.items():
-            if isinstance(node, Store):
-                visit(name)
-        return replace(graph, nodes=tuple(nodes[n] for n in kept))
+        stores = [n.name for n in graph.nodes if isinstance(n, Store)]
+        return replace(graph, nodes=graph.ordered(stores))
 
     def _add(self, define: Define) -> None:
         value = define.value

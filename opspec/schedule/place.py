@@ -186,5 +186,5 @@ class Placer(Sweeps):
         value = self._value(node.value)
         var = self._declare(self.names.of(node.name), self._ordered(node.axes), node.value.dtype)
         self.ident[node.name] = var.name
-        self.env[node.name] = self._read(var)
+        self.env[node.name] = var.read
         return Let(var=var, value=value)

@@ -32,13 +32,13 @@ class Places(Access):
         """Take this step's place over where its extreme beats the running one."""
         extreme, var = self._extreme(node), self.carried[node.name]
         running = self.running[extreme.name]
-        part, old = (self._read(self.vars[running[k]]) for k in ("part", "old"))
+        part, old = (self.vars[running[k]].read for k in ("part", "old"))
         chunk = self._declare(self.names.fresh(f"{var.name}_chunk"), var.axes, I64)
         found = self._locate(node, chunk, part, self._fold_masks(extreme))
         better = self._beats(node, part, old)
-        nowhere = Compare(op="eq", a=self._read(var), b=self._nowhere(node), dtype=BOOL)
+        nowhere = Compare(op="eq", a=var.read, b=self._nowhere(node), dtype=BOOL)
         test = Binary(op="or", a=better, b=nowhere, dtype=BOOL)
-        moved = Select(condition=test, a=self._read(chunk), b=self._read(var), dtype=I64)
+        moved = Select(condition=test, a=chunk.read, b=var.read, dtype=I64)
         return [found, Let(var=var, value=moved)]
 
     def _beats(self, node: Fold, new: Value, old: Value) -> Value:
@@ -58,9 +58,9 @@ class Places(Access):
             out.append(
                 Locate(
                     var=all_lanes,
-                    value=self._read(states),
-                    extreme=self._read(whole),
-                    at=self._read(var),
+                    value=states.read,
+                    extreme=whole.read,
+                    at=var.read,
                     nowhere=self.extent[node.over[0]],
                     axes=var.axes,
                     over=lanes,
@@ -87,9 +87,9 @@ class Places(Access):
     def _settle_place(self, node: Fold, var: Var) -> list[Statement]:
         """The place as a value of the language, 64 bits wide."""
         final = self._declare(self.names.of(node.name), var.axes, I64)
-        wide = Cast(to=I64, x=self._read(var), implicit=True, dtype=I64)
+        wide = Cast(to=I64, x=var.read, implicit=True, dtype=I64)
         self.ident[node.name] = final.name
-        self.env[node.name] = self._read(final)
+        self.env[node.name] = final.read
         out: list[Statement] = [Let(var=final, value=wide)]
         if node.empty is not None:
             out += self._empty(node, final)
@@ -125,7 +125,5 @@ class Places(Access):
                 f"whether `{node.define.origin}` reduces over nothing can't be told from its indices",
                 node.define.span,
             )
-        value = Select(
-            condition=self._value(test), a=self._read(var), b=self._value(node.empty), dtype=node.dtype
-        )
+        value = Select(condition=self._value(test), a=var.read, b=self._value(node.empty), dtype=node.dtype)
         return [Let(var=var, value=value)]

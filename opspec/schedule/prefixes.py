@@ -37,7 +37,7 @@ class Prefixes(Places):
             masks=self._prefix_masks(node),
         )
         self.ident[node.name] = var.name
-        self.env[node.name] = self._read(var)
+        self.env[node.name] = var.read
         return [scan]
 
     def _prefix_masks(self, node: Prefix) -> tuple[Value, ...]:

@@ -39,6 +39,7 @@ from opspec.schedule.tile import (
     TileProgram,
     Var,
     Write,
+    inside,
     integers_of,
     statements,
     values_of,
@@ -146,19 +147,11 @@ def _cut(loop: Loop, part: str, span: str) -> Loop:
 
 
 def _store(program: TileProgram, var: Var, tensor: Tensor, at: tuple[Int, ...]) -> Write:
-    return Write(tensor=tensor.name, at=at, value=_read(var), axes=var.axes, masks=_inside(program, var.axes))
+    return Write(tensor=tensor.name, at=at, value=var.read, axes=var.axes, masks=_inside(program, var.axes))
 
 
 def _inside(program: TileProgram, axes: tuple[str, ...]) -> tuple[Value, ...]:
-    return tuple(
-        Compare(
-            op="lt",
-            a=Extent(value=index(a), dtype=I64),
-            b=Extent(value=program.axis(a).extent, dtype=I64),
-            dtype=BOOL,
-        )
-        for a in axes
-    )
+    return tuple(inside(a, program.axis(a).extent) for a in axes)
 
 
 def _joins(
@@ -187,7 +180,7 @@ def _joins(
         tensor, at = tensors[c.var.name].name, places[c.var.name]
         masks = _inside(program, axes)
         out.append(Fetch(var=other, tensor=tensor, at=at, masks=masks, other=identity, raw=False))
-        value: Value = _read(other)
+        value: Value = other.read
         if c.state is not None and c.factor is not None:
             state = next(k.var for k in carried if k.var.name == c.state)
             theirs, safe = joint[c.state]
@@ -195,16 +188,14 @@ def _joins(
                 scale = declare("scale", (part, *state.axes))
                 scales[c.state, c.factor] = scale
                 out.append(Let(var=scale, value=between_states(c.factor, theirs, safe)))
-            value = Binary(op="mul", a=value, b=_read(scales[c.state, c.factor]), dtype=F32)
+            value = Binary(op="mul", a=value, b=scales[c.state, c.factor].read, dtype=F32)
         out.append(Collapse(var=c.var, monoid=c.monoid, value=value, axes=axes, over=(part,)))
         if c.var.name in states:
             finite = declare(f"{c.var.name}_safe", c.var.axes)
-            at_identity = Compare(op="eq", a=_read(c.var), b=identity, dtype=BOOL)
+            at_identity = Compare(op="eq", a=c.var.read, b=identity, dtype=BOOL)
             zero = Literal(value=0.0, dtype=F32)
-            out.append(
-                Let(var=finite, value=Select(condition=at_identity, a=zero, b=_read(c.var), dtype=F32))
-            )
-            joint[c.var.name] = (_read(other), _read(finite))
+            out.append(Let(var=finite, value=Select(condition=at_identity, a=zero, b=c.var.read, dtype=F32)))
+            joint[c.var.name] = (other.read, finite.read)
     return out, made
 
 
@@ -261,7 +252,3 @@ def _program(
         vars=kept,
         data=tuple((k, v) for k, v in program.data if v in assigned),
     )
-
-
-def _read(var: Var) -> Read:
-    return Read(name=var.name, indices=tuple(index(a) for a in var.axes), dtype=F32)

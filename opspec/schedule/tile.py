@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Literal as L
 from typing import assert_never
 
-from opspec.ir.dtypes import DType, Storage
-from opspec.ir.integers import Int
+from opspec.ir.dtypes import BOOL, I64, DType, Storage
+from opspec.ir.integers import Int, index
 from opspec.ir.program import Op, Tensor
-from opspec.ir.values import Monoid, Read, Value, integers, walk
+from opspec.ir.values import Compare, Extent, Monoid, Read, Value, integers, walk
 
 Role = L["grid", "tile", "stream"]
 Precision = L["ieee", "tf32"]
@@ -46,6 +46,11 @@ class Var:
     name: str
     axes: tuple[str, ...]
     dtype: DType
+
+    @property
+    def read(self) -> Read:
+        """The variable as a value."""
+        return Read(name=self.name, indices=tuple(index(a) for a in self.axes), dtype=self.dtype)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,6 +255,12 @@ def statements(body: tuple[Statement, ...]) -> Iterator[Statement]:
         yield s
         if isinstance(s, Loop):
             yield from statements(s.body)
+
+
+def inside(axis: str, extent: Int) -> Value:
+    """The mask of an axis against its end."""
+    at, end = Extent(value=index(axis), dtype=I64), Extent(value=extent, dtype=I64)
+    return Compare(op="lt", a=at, b=end, dtype=BOOL)
 
 
 def integers_of(s: Statement) -> Iterator[Int]:
