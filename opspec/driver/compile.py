@@ -13,8 +13,8 @@ from typing import Any
 
 from opspec.driver.targets import Target
 from opspec.emit.host import stored_extents
-from opspec.emit.launcher import KernelLaunch, streamed_tensors
-from opspec.emit.triton import descriptor, identifiers, pointer, stride
+from opspec.emit.signature import descriptor, identifiers, pointer, stride
+from opspec.emit.starting import KernelLaunch, streamed_tensors
 from opspec.ir.dtypes import DType, DTypeParam
 from opspec.ir.program import Module, Op
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from opspec.emit.triton import block_names
+from opspec.emit.signature import block_names
 from opspec.ir.program import Boundary, Op
 from opspec.ir.values import Extent
 from opspec.schedule.plan import schedule_kernel

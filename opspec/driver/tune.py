@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opspec.driver.files import write_atomically
-from opspec.emit.launcher import KernelLaunch, streamed_tensors
+from opspec.emit.starting import KernelLaunch, streamed_tensors
 from opspec.emit.tuning import Candidate, candidates
 from opspec.ir.dtypes import DType, DTypeParam
 from opspec.ir.program import Op

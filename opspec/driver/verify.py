@@ -29,7 +29,7 @@ from opspec.schedule.tile import Fetch, Multiply, statements
 if TYPE_CHECKING:
     import torch
 
-    from opspec.emit.launcher import KernelLaunch
+    from opspec.emit.starting import KernelLaunch
     from opspec.reference.cases import Case
 
 NO_TORCH = register(

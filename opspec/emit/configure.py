@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from opspec.emit.host import host_int
-from opspec.emit.triton import KernelText
+from opspec.emit.signature import KernelText
 from opspec.ir.dtypes import choices
 from opspec.ir.values import Extent
 from opspec.schedule.directions import prefixes

@@ -8,47 +8,19 @@ per kind of call (shapes, strides, dtypes, devices, alignment) and repeats what 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from opspec.emit.configure import Choice
 from opspec.emit.host import dtype_text, host_int, stored_extents, tuple_text
 from opspec.emit.names import escape
-from opspec.emit.triton import KernelText, SplitText, descriptor, identifiers, pointer, stride
+from opspec.emit.starting import Configure, KernelLaunch, Starts
 from opspec.ir.dtypes import DTypeParam, choices
 from opspec.ir.integers import Dim, Int
 from opspec.ir.program import Op, Tensor
-from opspec.schedule.graph import Fold, Load
+from opspec.schedule.graph import Fold
 from opspec.schedule.plan import Plan
 
 RELATION = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
-STEPS = 4
-COPIED = 512
 PY = {"float": "float", "int": "int", "bool": "bool"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelLaunch:
-    """One kernel of a boundary, ready to print: its variants' texts and configurations.
-
-    ``steps``: the fewest steps of a stream that are worth a program of their own; ``copied``: the fewest
-    rows and columns of a product for which operands with odd rows are copied.
-    """
-
-    plan: Plan
-    texts: tuple[KernelText, ...]
-    choices: tuple[Choice, ...]
-    steps: int = STEPS
-    copied: int = COPIED
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Configure:
-    """The configuration function of one kernel."""
-
-    name: str
-    kernel: str
-    params: str
-    lines: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,19 +51,6 @@ class Function:
 def launcher(op: Op, boundary: str, launches: tuple[KernelLaunch, ...]) -> Function:
     """The launcher of one boundary of an op."""
     return _Launcher(op, boundary, launches).function()
-
-
-def streamed_tensors(plan: Plan) -> list[Tensor]:
-    """The tensors whose element size decides a configuration: what a product or a laned stream reads.
-
-    A label or a table beside the stream has no say in how wide its lanes are.
-    """
-    axes = {a for v in plan.variants for a in (v.roles.laned, *(p.k for p in v.roles.products.values())) if a}
-    data = set(plan.graph.data.values())
-    loads = [n for n in plan.graph.nodes if isinstance(n, Load) and n.name not in data]
-    wanted = {n.tensor for n in loads if n.axes & axes} or {n.tensor for n in loads}
-    found = [t for t in plan.variants[0].program.tensors if t.name in wanted]
-    return found or list(plan.variants[0].program.tensors)
 
 
 def unspecialised(op: Op, plan: Plan) -> tuple[str, ...]:
@@ -125,13 +84,8 @@ def function_name(op: Op, boundary: str) -> str:
     return escape(op.name if not boundary else f"{op.name}__{boundary}")
 
 
-class _Launcher:
-    def __init__(self, op: Op, boundary: str, launches: tuple[KernelLaunch, ...]) -> None:
-        self.op, self.boundary, self.launches = op, boundary, launches
-        self.names = identifiers(op) | {p.name: escape(p.name) for p in op.dtype_params}
-        self.lines: list[str] = []
-        self.bound: set[str] = set()
-        self.typed: set[str] = set()
+class _Launcher(Starts):
+    """What a launcher checks, makes and returns."""
 
     def function(self) -> Function:
         name = function_name(self.op, self.boundary)
@@ -351,259 +305,6 @@ class _Launcher:
                 self.lines.append(
                     f"{self.names[tensor.name]} = call.workspace({self._shape(tensor)}, {dtype})"
                 )
-
-    def _launch(self, k: KernelLaunch) -> list[Configure]:
-        name = f"_configure_{escape(self.op.name)}_{k.plan.block.name}"
-        if self.boundary:
-            name = f"_configure_{self.op.name}__{self.boundary}_{k.plan.block.name}"
-        dims = self._dims(k)
-        width = any(c.lines and "width" in " ".join((*c.lines, c.warps)) for c in k.choices)
-        aligned = any("aligned" in " ".join(c.lines) for c in k.choices)
-        described = [t.described for t in k.texts if t.described is not None]
-        flags = ["width"] * width + ["aligned"] * aligned + ["described"] * bool(described)
-        touched = k.plan.variants[0].program.tensors
-        if aligned:
-            self.lines.append(f"aligned = launch.aligned({', '.join(self._read(k))})")
-        if width:
-            self.lines.append(f"width = max(t.element_size() for t in {tuple_text(self._read(k))})")
-        tuned = f'tuned=call.tuned("{k.plan.block.name}")'
-        call = f"{name}({', '.join([*dims, *flags, tuned])})"
-        if described:
-            tiled = [t for t in touched if any(t.name in d.tiles for d in described)]
-            named = ", ".join(self.names[t.name] for t in tiled)
-            self.lines.append(f"described = launch.describable({named})")
-            self._copies(k, tiled)
-        self.lines.append(f"kernel, grid, options{', tiles' if described else ''} = {call}")
-        made = [
-            Configure(name=name, kernel=k.plan.block.name, params="", lines=tuple(self._configure_lines(k)))
-        ]
-        split = next((t for t in k.texts if t.split is not None), None)
-        start: list[str] = []
-        if described:
-            start.append("if tiles is not None:")
-            start.append(f"    {self._start(k, described[0], 'kernel', 'grid', True)}")
-            start.append("else:")
-            start.append(f"    {self._start(k, k.texts[0], 'kernel', 'grid', False)}")
-        else:
-            start.append(self._start(k, k.texts[0], "kernel", "grid", False))
-        if split is not None and split.split is not None:
-            made.append(self._split(k, split, split.split, start, f"{name}_merge"))
-        else:
-            self.lines += start
-        kinds = {"width": "int", "aligned": "bool", "described": "bool"}
-        params = [*(f"{d}: int" for d in dims), *(f"{f}: {kinds[f]}" for f in flags)]
-        params += ["*", "tuned: launch.Tuning = launch.UNTUNED"]
-        return [replace(made[0], params=", ".join(params)), *made[1:]]
-
-    def _copies(self, k: KernelLaunch, tiled: list[Tensor]) -> None:
-        """Lines that copy operands whose rows no descriptor takes, where a block product reads them often."""
-        text = next((t for t in k.texts if t.described is not None and t.grouped), None)
-        if text is None:
-            return
-        product = next(iter(k.plan.variants[-1].roles.products.values()))
-        axes = {a.name: host_int(a.extent, self.names) for a in k.plan.variants[-1].program.axes}
-        named = ", ".join(self.names[t.name] for t in tiled)
-        least = "" if k.copied == COPIED else f", least={k.copied}"
-        self.lines.append(
-            f"if not described and copying.copies_pay({axes[product.rows]}, {axes[product.columns]}, {named}{least}):"
-        )
-        for t in tiled:
-            name = self.names[t.name]
-            self.lines.append(f"    {name} = copying.aligned_rows(call, {name})")
-        self.lines.append(f"    described = launch.describable({named})")
-
-    def _start(self, k: KernelLaunch, text: KernelText, kernel: str, grid: str, described: bool) -> str:
-        """The line that starts a kernel, with descriptors or with pointers."""
-        args = self._arguments(k, text)
-        if described:
-            taken = self._taken(k, text)
-            moved = tuple_text(args[: len(taken)])
-            args = [f"*launch.describe({moved}, tiles)", *args[len(taken) :]]
-        if "INDEX" in text.constexprs or not described:
-            args.append(
-                f"INDEX=launch.index_type({', '.join(self.names[t.name] for t in self._taken(k, text))})"
-            )
-        return f"call.start({kernel}, {grid}, options, {', '.join(args)})"
-
-    def _taken(self, k: KernelLaunch, text: KernelText) -> list[Tensor]:
-        """The tensors among a kernel's parameters."""
-        split = next((t.split for t in k.texts if t.split is not None), None)
-        parts = split.split.parts if split is not None else ()
-        every = (*k.plan.variants[0].program.tensors, *parts)
-        return [t for t in every if {pointer(t.name), descriptor(t.name)} & set(text.params)]
-
-    def _split(
-        self, k: KernelLaunch, text: KernelText, split: SplitText, start: list[str], name: str
-    ) -> Configure:
-        """Lines that walk a stream in parts where too few programs are left, and join what these carried."""
-        plan = split.split
-        axis = next(a for a in k.plan.variants[-1].program.axes if a.name == plan.axis)
-        splits, span = escape(plan.splits), escape(plan.span)
-        self.names |= {plan.splits: splits, plan.span: span} | {p.name: p.name for p in plan.parts}
-        extent = host_int(axis.extent, self.names)
-        least = "" if k.steps == STEPS else f", {k.steps}"
-        chosen = f'launch.split({extent}, options["{text.blocks[plan.axis]}"], grid{least})'
-        own = [t.name for t in (text, text.described) if t is not None]
-        test = f" if kernel in ({', '.join(own)}) else (1, 0)" if len(k.texts) > 1 else ""
-        self.lines.append(f"{splits}, {span} = {chosen}{test}")
-        self.lines.append(f"if {splits} > 1:")
-        inner: list[str] = []
-        for part in plan.parts:
-            shape = tuple_text([host_int(e, self.names) for e in part.extents])
-            inner.append(f'{part.name} = call.workspace({shape}, launch.DTYPES["f32"])')
-        partial = split.partial
-        if text.edges:
-            inner.append("options = launch.without_edges(options)")
-        if partial.described is not None:
-            every = self._taken(k, text.described) if text.described is not None else []
-            places = [
-                next((i for i, t in enumerate(every) if t.name == own.name), None)
-                for own in self._taken(k, partial.described)
-            ]
-            picked = tuple_text(["None" if i is None else f"tiles[{i}]" for i in places])
-            inner.append("if tiles is not None:")
-            inner.append(f"    tiles = {picked}")
-            inner.append(
-                f"    {self._start(k, partial.described, partial.described.name, f'grid * {splits}', True)}"
-            )
-            inner.append("else:")
-            inner.append(f"    {self._start(k, partial, partial.name, f'grid * {splits}', False)}")
-        else:
-            inner.append(self._start(k, partial, partial.name, f"grid * {splits}", False))
-        used = {d for a in plan.merge.axes for d in a.extent.dims()}
-        dims = [self.names[d] for d in (*self.op.dims, plan.splits) if d in used]
-        inner.append(f"kernel, grid, options = {name}({', '.join(dims)})")
-        inner.append(self._start(k, split.merge, "kernel", "grid", False))
-        self.lines += ["    " + line for line in inner]
-        if start[0].startswith("if"):
-            self.lines += [f"el{start[0]}", *start[1:]]
-        else:
-            self.lines += ["else:", *("    " + line for line in start)]
-        return Configure(
-            name=name,
-            kernel=split.merge.name,
-            params=", ".join(f"{d}: int" for d in dims),
-            lines=tuple(self._merge_lines(split)),
-        )
-
-    def _merge_lines(self, split: SplitText) -> list[str]:
-        """A program of the join takes all parts of a few results."""
-        text, lines, counts = split.merge, [], []
-        grid = [a.name for a in split.split.merge.axes if a.role == "grid" and a.name in text.blocks]
-        whole = [a for a in split.split.merge.axes if a.role == "tile" and a.name in text.blocks]
-        for axis in split.split.merge.axes:
-            extent = host_int(axis.extent, self.names)
-            block = text.blocks.get(axis.name)
-            if block is not None:
-                # a result's last axis is the one along memory
-                along = len(whole) == 1 and grid[-1:] == [axis.name]
-                cap = "" if axis.role == "tile" else f", 1, {128 if along else 1}"
-                lines.append(f"{block} = launch.power_of_2({extent}{cap})")
-            if axis.role == "grid":
-                tight = host_int(axis.extent, self.names, tight=True)
-                counts.append(f"triton.cdiv({extent}, {block})" if block else tight)
-        blocks = [f'"{b}": {b}' for b in dict.fromkeys(text.blocks.values()) if b in text.constexprs]
-        elements = " * ".join(dict.fromkeys(text.blocks.values()))
-        warps = f'"num_warps": launch.warps({elements}, 32)'
-        options = ", ".join([*blocks, warps, '"num_stages": 1', '"enable_fp_fusion": True'])
-        lines.append(f"options = {{{options}}}")
-        lines.append(f"return {text.name}, {' * '.join(counts) or '1'}, options")
-        return lines
-
-    def _read(self, k: KernelLaunch) -> list[str]:
-        return [self.names[t.name] for t in streamed_tensors(k.plan)]
-
-    def _dims(self, k: KernelLaunch) -> list[str]:
-        used: set[str] = set()
-        for axis in k.plan.variants[0].program.axes:
-            used |= axis.extent.dims()
-        return [self.names[d] for d in self.op.dims if d in used]
-
-    def _arguments(self, k: KernelLaunch, text: KernelText) -> list[str]:
-        """Arguments of the launch: the union over the variants, by keyword where they differ."""
-        lookup: dict[str, str] = {}
-        for tensor in self._taken(k, text):
-            host = self.names[tensor.name]
-            lookup[pointer(tensor.name)] = lookup[descriptor(tensor.name)] = host
-            for i in range(len(tensor.extents)):
-                lookup[stride(tensor, i)] = f"{host}.stride({i})"
-        for n in (*self.op.dims, *text.sizes):
-            lookup[self.names[n]] = self.names[n]
-        for s in self.op.scalars:
-            lookup[self.names[s.name]] = self.names[s.name]
-        return [lookup[p] for p in text.params]
-
-    def _configure_lines(self, k: KernelLaunch) -> list[str]:
-        out: list[str] = []
-        for text, choice in zip(k.texts, k.choices, strict=True):
-            indent = ""
-            body = list(choice.lines)
-            if choice.test is not None:
-                needed = [
-                    line
-                    for line in body
-                    if any(line.startswith(b) for b in choice.test.split() if b.startswith("BLOCK"))
-                ]
-                out += needed
-                body = [line for line in body if line not in needed]
-                out.append(f'if {choice.test} and launch.chosen(tuned, "{text.name}"):')
-                indent = "    "
-            options = [f'"{b}": {b}' for b in choice.blocks if b in text.constexprs]
-            if text.grouped:
-                options.append('"GROUP": 8')
-            warps, stages = f'"num_warps": {choice.warps}', f'"num_stages": {choice.stages}'
-            options += [warps, stages, '"enable_fp_fusion": True']
-            body.append(f"options = {{{', '.join(options)}}}")
-            body.append(f'options = launch.over(options, tuned, "{text.name}")')
-            for edge, (extent, block) in text.edges.items():
-                whole = host_int(extent, self.names)
-                body.append(f'options["{edge}"] = int({wrapped(whole)} % options["{block}"] != 0)')
-            grid = self._grid(k, text)
-            if text.described is not None:
-                body += self._described(k, text, text.described, grid)
-            last = ", None" if any(t.described is not None for t in k.texts) else ""
-            body.append(f"return {text.name}, {grid}, options{last}")
-            out += [indent + line for line in body]
-            if choice.test is None:
-                break
-        return out
-
-    def _described(self, k: KernelLaunch, text: KernelText, described: KernelText, grid: str) -> list[str]:
-        """The lines that choose a kernel with descriptors, whose tiles hardware limits to 256 an axis."""
-        whole = {a for v in k.plan.variants for a in v.roles.tile}
-        wide = dict.fromkeys(text.blocks[a] for t in described.tiles.values() for a in t if a in whole)
-        test = " and ".join(["described", *(f'options["{b}"] <= 256' for b in wide)])
-        shapes = []
-        for tensor in k.plan.variants[0].program.tensors:
-            if {pointer(tensor.name), descriptor(tensor.name)} & set(described.params):
-                tile = described.tiles.get(tensor.name)
-                own = (
-                    None
-                    if tile is None
-                    else ["1" if a is None else f'options["{text.blocks[a]}"]' for a in tile]
-                )
-                shapes.append("None" if own is None else tuple_text(own))
-        if described.persistent:
-            grid = f'launch.resident({grid}, options["num_warps"])'
-        return [f"if {test}:", f"    return {described.name}, {grid}, options, {tuple_text(shapes)}"]
-
-    def _grid(self, k: KernelLaunch, text: KernelText) -> str:
-        counts = []
-        for axis in k.plan.variants[0].program.axes:
-            if axis.role == "grid":
-                extent = host_int(axis.extent, self.names, tight=True)
-                block = text.blocks.get(axis.name)
-                counts.append(
-                    f'triton.cdiv({host_int(axis.extent, self.names)}, options["{block}"])'
-                    if block
-                    else extent
-                )
-        return " * ".join(counts) or "1"
-
-
-def wrapped(text: str) -> str:
-    """An integer expression of Python as an operand."""
-    return text if text.isidentifier() or text.isdigit() else f"({text})"
 
 
 def quoted(text: str) -> str:

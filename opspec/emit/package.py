@@ -17,18 +17,12 @@ from opspec.emit.configure import Sizes, configure
 from opspec.emit.costs import CostFunction, cost_function, cost_lines, cost_text
 from opspec.emit.describe import describe
 from opspec.emit.host import safe_doc, wrap_doc
-from opspec.emit.launcher import (
-    Function,
-    KernelLaunch,
-    Part,
-    function_name,
-    launcher,
-    quoted,
-    unspecialised,
-)
+from opspec.emit.launcher import Function, Part, function_name, launcher, quoted, unspecialised
 from opspec.emit.layout import WIDTH, fold
 from opspec.emit.names import RESERVED, escape, shorten
-from opspec.emit.triton import KernelText, SplitText, descriptor, identifiers, pointer, print_kernel, stride
+from opspec.emit.signature import KernelText, SplitText, descriptor, identifiers, pointer, stride
+from opspec.emit.starting import KernelLaunch
+from opspec.emit.triton import print_kernel
 from opspec.ir.dtypes import DTypeParam
 from opspec.ir.program import Boundary, Kernel, Module, Op, Tensor
 from opspec.resources import folder

@@ -13,8 +13,8 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from opspec.emit.launcher import KernelLaunch
-from opspec.emit.triton import KernelText
+from opspec.emit.signature import KernelText
+from opspec.emit.starting import KernelLaunch
 from opspec.schedule.plan import Variant
 from opspec.schedule.resources import Limits, ProductTile, side_by_side
 

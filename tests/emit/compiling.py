@@ -64,7 +64,7 @@ def _binaries(request: dict[str, Any], folder: Path) -> int:
 
 def _compile(request: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
     from opspec.emit.package import build_package
-    from opspec.emit.triton import identifiers
+    from opspec.emit.signature import identifiers
     from opspec.frontend import load
 
     spec = folder / "spec.op"
@@ -116,7 +116,7 @@ def _choices(
     prefix = f"_configure_{compiling_name(op, launch)}"
     function = getattr(kernels, prefix)
     wanted = function.__code__.co_varnames[: function.__code__.co_argcount]
-    from opspec.emit.launcher import streamed_tensors
+    from opspec.emit.starting import streamed_tensors
 
     host = {names[d]: v for d, v in dims.items()}
     read = streamed_tensors(launch.plan)

@@ -1,0 +1,225 @@
+"""Accesses of a kernel as text: addresses, masks and policies, or whole tiles through descriptors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from opspec.emit.describe import Tile
+from opspec.emit.expressions import ATOM, TL, Expressions, literal, wrap
+from opspec.emit.names import escape
+from opspec.emit.signature import block_names, descriptor, identifiers, pointer, stride
+from opspec.ir.dtypes import F8E5M2, F32, I4, DTypeParam, Storage, compute_dtype
+from opspec.ir.integers import Int
+from opspec.ir.program import Tensor
+from opspec.ir.values import Literal, Value
+from opspec.schedule.exact import holds, number
+from opspec.schedule.resources import operand_kind, side_by_side
+from opspec.schedule.tile import Fetch, Loop, Multiply, TileProgram, Write, statements
+
+
+class Accesses:
+    """State of a kernel that is printed, and its loads and stores."""
+
+    def __init__(self, program: TileProgram, name: str, tiles: Mapping[str, Tile]) -> None:
+        self.program, self.name, self.tiles = program, name, tiles
+        self.placed = {a for tile in tiles.values() for a in tile}
+        self.blocks = block_names(program.axes)
+        self.names = identifiers(program.op) | {a.name: escape(a.name) for a in program.axes}
+        self.names |= {n: escape(n) for n in program.sizes}
+        self.x = Expressions(
+            dims={a.name: a.dims for a in program.axes},
+            names=self.names,
+            axes={v.name: v.axes for v in program.vars},
+            data=dict(program.data),
+            element=self.element,
+        )
+        self.raw: dict[str, Storage] = {}
+        self.scopes: list[dict[str, str]] = [{}]
+        self.masks = 0
+        self.lines: list[str] = []
+        self.level = 1
+        self.sweep: tuple[str, int, int] | None = None
+        self.implied: tuple[Value, ...] = ()
+        self.edges: dict[str, tuple[Int, str]] = {}
+        self.edge = ""
+        products = [s for s in statements(program.body) if isinstance(s, Multiply)]
+        tiled = [a for a in program.axes if a.role == "grid" and a.blocked]
+        self.grouped = bool(products) and len(tiled) == 2
+        # with descriptors a program goes from tile to tile, and loads for the next while it stores one
+        self.persistent = self.grouped and bool(tiles) and not program.sizes and _single(program)
+        self.persistent = self.persistent and side_by_side(program) == 1 and operand_kind(program) == "16"
+
+    def put(self, text: str) -> None:
+        """Add a line at the level of the loop that is open."""
+        self.lines.append("    " * self.level + text)
+
+    def element(self, dtype: DTypeParam) -> str:
+        """The element type that a dtype parameter has in this launch."""
+        tensor = next(t for t in self.program.tensors if t.dtype == dtype)
+        if tensor.name in self.tiles:
+            return f"{descriptor(tensor.name)}.dtype"
+        return f"{pointer(tensor.name)}.dtype.element_ty"
+
+    def base(self, tensor: str) -> str:
+        """The parameter through which a tensor comes."""
+        return descriptor(tensor) if tensor in self.tiles else pointer(tensor)
+
+    def corner(self, tensor: str, at: tuple[Int, ...]) -> str:
+        """Where a tile begins, an index for each axis of its tensor."""
+        out = []
+        for i, axis in zip(at, self.tiles[tensor], strict=True):
+            if axis is None:
+                out.append(self.x.integer(i, ())[0])
+                continue
+            role = self.program.axis(axis).role
+            name = self.names[axis]
+            out.append({"grid": f"{name}_first", "stream": f"{name}_start", "tile": "0"}[role])
+        return f"[{', '.join(out)}]"
+
+    def extents(self, axes: Iterable[str | None]) -> str:
+        """Block extents of axes as arguments; 1 for a single index."""
+        return ", ".join("1" if a is None else self.blocks[a] for a in axes)
+
+    def fetch_tile(self, s: Fetch) -> None:
+        """A load of a whole tile; its single indices are dropped, and its dimensions brought into order."""
+        tile = self.tiles[s.tensor]
+        text = f"{descriptor(s.tensor)}.load({self.corner(s.tensor, s.at)})"
+        kept = tuple(a for a in tile if a is not None)
+        if len(kept) < len(tile):
+            text += f".reshape({self.extents(kept)})"
+        if kept != s.var.axes:
+            text += ".T"
+        self.raw[s.var.name] = self.tensor(s.tensor).dtype
+        self.put(f"{s.var.name} = {text}")
+
+    def fetch(self, s: Fetch) -> None:
+        """A load: of a tile through a descriptor, or by address and mask."""
+        if s.tensor in self.tiles:
+            self.fetch_tile(s)
+            return
+        tensor = self.tensor(s.tensor)
+        policy = self.policy(s.at)
+        args = [self.located(s.var.name, s.tensor, s.at, s.var.axes, 16 if policy else 48)]
+        plain = None if s.other is None else number(s.other)
+        # a load gives its default in the storage type: one that would be rounded there is put in afterwards
+        general = s.other is not None and (plain is None or not holds(tensor.dtype, plain))
+        packed = tensor.dtype == I4
+        general = general or (packed and plain not in (None, 0))
+        if s.masks:
+            args.append(f"mask={self.mask(s.masks, s.var.axes)}")
+            if s.other is not None:
+                zero = 0.0 if s.var.dtype is F32 else 0
+                kept = zero if general or plain is None else plain
+                other = literal(Literal(value=kept, dtype=s.var.dtype))[0]
+                args.append(f"other={other}")
+        if policy:
+            args.append(f'eviction_policy="{policy}"')
+        text = f"tl.load({', '.join(args)})"
+        if packed:
+            text = self.x.call("nibble", text, self.x.integer(s.at[-1], s.var.axes)[0])[0]
+        if s.raw and not general:
+            self.raw[s.var.name] = tensor.dtype
+        elif (widened := compute_dtype(tensor.dtype)) != tensor.dtype and not packed:
+            text += f".to({TL[widened.name]})"
+        if general and s.other is not None:
+            text = (
+                f"tl.where({self.mask(s.masks, s.var.axes)}, {text}, {self.x.value(s.other, s.var.axes)[0]})"
+            )
+        self.put(f"{s.var.name} = {text}")
+
+    def write(self, s: Write) -> None:
+        """A store by address and mask."""
+        value = self.x.value(s.value, s.axes)
+        if self.tensor(s.tensor).dtype == F8E5M2:
+            # the device's own conversion would make infinities finite
+            value = self.x.call("to_f8e5m2_nonsat", value[0])
+        args = [self.located(s.tensor, s.tensor, s.at, s.axes), value[0]]
+        if self.tensor(s.tensor).dtype == I4:
+            # the even element of each byte says where it is and whether it is written
+            mask = self.mask(s.masks, s.axes)
+            whole = self.x.call("pack_nibbles", f"tl.where({mask}, {value[0]}, 0)")[0]
+            args = [
+                self.x.call("even_elements", args[0])[0],
+                whole,
+                f"mask={self.x.call('even_elements', mask)[0]}",
+            ]
+        elif s.masks:
+            args.append(f"mask={self.mask(s.masks, s.axes)}")
+        if self.policy(s.at):
+            args.append('eviction_policy="evict_first"')
+        self.put(f"tl.store({', '.join(args)})")
+
+    def policy(self, at: tuple[Int, ...]) -> str | None:
+        """What L2 should do with an access that streams through one program alone.
+
+        A stream that is swept again should stay until its last sweep; after that it is no use to anyone.
+        """
+        used = {n for i in at for n in i.free_indices()}
+        grid = {a.name for a in self.program.axes if a.role == "grid"}
+        if self.sweep is None or self.grouped or not grid or self.sweep[0] not in used or not grid <= used:
+            return None
+        if any(_taps(i, self.sweep[0], grid) for i in at):
+            return None  # other programs and other steps read it too
+        return "evict_first" if self.sweep[1] == self.sweep[2] else "evict_last"
+
+    def located(
+        self, label: str, name: str, at: tuple[Int, ...], axes: tuple[str, ...], short: int = 48
+    ) -> str:
+        """The address of an access: in place if short, else under a name of its own."""
+        text = self.address(name, at, axes)
+        if not set(axes) <= set().union(*(self.x.int_axes(i) for i in at)):
+            # conditions depend on more dimensions than the address does
+            shape = ", ".join(self.blocks[a] for a in axes)
+            text = f"tl.broadcast_to({text}, ({shape}{',' if len(axes) == 1 else ''}))"
+        if len(text) < short:
+            return text
+        name = f"{label.replace('.', '_')}_at"
+        while name in self.x.axes or name in self.names.values():
+            name += "_"
+        self.put(f"{name} = {text}")
+        return name
+
+    def address(self, name: str, at: tuple[Int, ...], axes: tuple[str, ...]) -> str:
+        """The pointer to a tensor's elements, by strides."""
+        tensor, text = self.tensor(name), pointer(name)
+        for position, i in enumerate(at):
+            if i.constant == 0:
+                continue
+            place = self.x.integer(i, axes)
+            if tensor.dtype == I4 and position == len(at) - 1:
+                place = f"({wrap(place, 5)} // 2)", ATOM
+            text += f" + {wrap(place, 5)} * {stride(tensor, position)}"
+        return text
+
+    def tensor(self, name: str) -> Tensor:
+        """The tensor of that name."""
+        return next(t for t in self.program.tensors if t.name == name)
+
+    def mask(self, masks: tuple[Value, ...], axes: tuple[str, ...]) -> str:
+        """A conjunction; one that is more than a single comparison gets a name in its scope."""
+        texts = list(dict.fromkeys(wrap(self.x.value(m, axes), 0 if len(masks) == 1 else 4) for m in masks))
+        text = " & ".join(texts)
+        if len(texts) == 1 and len(text) < 24:
+            return text
+        for scope in self.scopes:
+            if text in scope:
+                return scope[text]
+        self.masks += 1
+        name = "mask" if self.masks == 1 else f"mask_{self.masks}"
+        while name in self.x.axes:
+            name += "_"
+        self.scopes[-1][text] = name
+        self.put(f"{name} = {text}")
+        return name
+
+
+def _taps(at: Int, stream: str, grid: set[str]) -> bool:
+    """Whether a step of a stream is added to a place in parallel: ``t + r``."""
+    beside = at.free_indices() & grid
+    split = at.affine([stream, *beside]) if stream in at.free_indices() and beside else None
+    return split is not None and all(k.constant is not None for k in split[0].values())
+
+
+def _single(program: TileProgram) -> bool:
+    """Whether nothing is left to load once tiles of two grid axes stream."""
+    return sum(isinstance(s, Loop) for s in program.body) == 1

@@ -1,0 +1,122 @@
+"""Loops over streams as text: chunks, lanes, segments, and the parts that need masks apart."""
+
+from __future__ import annotations
+
+from opspec.emit.accesses import Accesses
+from opspec.emit.expressions import wrap
+from opspec.emit.running import loop_range
+from opspec.emit.signature import pointer, stride
+from opspec.ir.integers import Greatest, Int, Least
+from opspec.ir.values import Extent
+from opspec.schedule.tile import (
+    Inner,
+    Loop,
+    Statement,
+)
+
+
+class Loops(Accesses):
+    """A kernel's loops."""
+
+    def block(self, body: tuple[Statement, ...]) -> None:
+        """Print statements in order; what prints one stands in the printer."""
+        raise NotImplementedError
+
+    def loop(self, s: Loop) -> None:
+        """A walk over a stream, in chunks or one index at a time."""
+        axis = self.names[s.axis]
+        start, stop = (
+            (self.x.integer(v.value, ()) if isinstance(v, Extent) else self.x.value(v, ()))[0]
+            for v in (s.start, s.stop)
+        )
+        if s.sweeps > 1:
+            self.put(f"# sweep {s.sweep} of {s.sweeps} over {s.axis}")
+        dims = self.x.dims[s.axis]
+        if s.segments is not None:
+            start, stop = self.segments(s, s.segments, start, stop)
+        if len(dims) == 2:
+            steps, lanes = (self.blocks[d] for d in dims)
+            assert not s.reverse
+            self.put(f"for {axis}_start in range({start}, {stop}, {steps} * {lanes}):")
+            self.level += 1
+            self.put(f"{axis} = {axis}_start + tl.arange(0, {steps})[:, None] * {lanes}")
+            self.put(f"{axis} = ({axis} + tl.arange(0, {lanes})[None, :]).to(INDEX)")
+        elif dims:
+            block = self.blocks[s.axis]
+            if s.inner is not None:
+                start, stop = self.parts(s, s.inner, start, stop)
+            self.put(f"for {axis}_start in {loop_range(s, start, stop, block)}:")
+            self.level += 1
+            self.put(f"{axis} = ({axis}_start + tl.arange(0, {block})).to(INDEX)")
+        else:
+            self.put(f"for {axis} in {loop_range(s, start, stop, None)}:")
+            self.level += 1
+        self.scopes.append({})
+        outer, self.sweep = self.sweep, (s.axis, s.sweep, s.sweeps)
+        self.block(s.body)
+        self.sweep = outer
+        self.scopes.pop()
+        self.level -= 1
+        if s.inner is not None:
+            self.level -= 1
+            self.implied, self.edge = (), ""
+
+    def parts(self, s: Loop, inner: Inner, start: str, stop: str) -> tuple[str, str]:
+        """Open a loop over the parts of a stream, unrolled when Triton compiles: tiles inside, tiles at an edge."""
+        axis, block = self.names[s.axis], self.blocks[s.axis]
+        assert isinstance(inner.stop, Extent)
+        high = self.x.integer(inner.stop.value, ())
+        part, first, last = f"{axis}_part", f"{axis}_first", f"{axis}_inner"
+        self.implied = inner.implied
+        if inner.start is None:
+            self.edge = f"{part} == 1"
+            whole = f"tl.maximum({high[0] if start == '0' else f'{wrap(high, 4)} - ({start})'}, 0)"
+            if (
+                all(c > 0 for _, c in inner.stop.value.terms)
+                and start == "0"
+                and not _picks(inner.stop.value)
+            ):
+                whole = wrap(high, 5)
+            text = f"{whole} // {block} * {block}"
+            self.put("# tiles inside, then the masked one" + ("" if start == "0" else "s at the edge"))
+            self.put(f"{last} = {text if start == '0' else f'{start} + {text}'}")
+            self.put(f"for {part} in tl.static_range({self.phases(s, inner)}):")
+            self.level += 1
+            return f"{last} if {self.edge} else {start}", f"{stop} if {self.edge} else {last}"
+        assert isinstance(inner.start, Extent)
+        low = self.x.integer(inner.start.value, ())
+        self.edge = f"{part} != 1"
+        self.put("# masked tiles at the edge, tiles inside, masked tiles at the other edge")
+        begin = low[0] if start == "0" else f"{wrap(low, 4)} - ({start})"
+        shift = "" if start == "0" else f"{start} + "
+        self.put(f"{first} = {shift}tl.cdiv(tl.maximum({begin}, 0), {block}) * {block}")
+        end = high[0] if start == "0" else f"{wrap(high, 4)} - ({start})"
+        self.put(f"{last} = tl.maximum({shift}tl.maximum({end}, 0) // {block} * {block}, {first})")
+        self.put(f"for {part} in tl.static_range(3):")
+        self.level += 1
+        begin = f"{start} if {part} == 0 else ({first} if {part} == 1 else {last})"
+        return begin, f"tl.minimum({first}, {stop}) if {part} == 0 else ({last} if {part} == 1 else {stop})"
+
+    def phases(self, s: Loop, inner: Inner) -> str:
+        """How often the body of a loop with an edge is written: once where the host knows that there is none."""
+        assert isinstance(inner.stop, Extent)
+        bounds = [v.value for v in (s.start, s.stop, inner.stop) if isinstance(v, Extent)]
+        known = all(not v.free_indices() and not v.tensors() for v in bounds)
+        if not known or inner.stop.value != bounds[1] or bounds[0] != Int.of(0):
+            return "2"
+        edge = self.blocks[s.axis].replace("BLOCK", "EDGE", 1)
+        self.edges[edge] = (inner.stop.value, self.blocks[s.axis])
+        return f"1 + {edge}"
+
+    def segments(self, s: Loop, tensor: str, first: str, last: str) -> tuple[str, str]:
+        """Look up which segments hold the places ``first`` to ``last``."""
+        axis, count = self.names[s.axis], self.x.integer(self.program.axis(s.axis).extent, ())[0]
+        self.x.used.add("segments")
+        names = f"{axis}_first", f"{axis}_end"
+        offsets = f"{pointer(tensor)}, {stride(self.tensor(tensor), 0)}"
+        self.put(f"{', '.join(names)} = segments({offsets}, {count}, {first}, {last})")
+        return names
+
+
+def _picks(value: Int) -> bool:
+    return any(isinstance(a, Least | Greatest) for a in value.atoms())

@@ -1,0 +1,89 @@
+"""A printed kernel, and the names of its parameters and blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from opspec.emit.describe import Tile
+from opspec.emit.names import escape
+from opspec.ir.integers import Int
+from opspec.ir.program import Op, Tensor
+from opspec.schedule.split import Split
+from opspec.schedule.tile import (
+    AxisPlan,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelText:
+    """A printed kernel. ``params`` in order, constexpr ones marked; ``blocks`` axis → constexpr name.
+
+    ``tiles``: tensors that it takes as descriptors; ``described``: the same variant with such tensors.
+    """
+
+    name: str
+    params: tuple[str, ...]
+    constexprs: tuple[str, ...]
+    lines: tuple[str, ...]
+    helpers: tuple[str, ...]
+    blocks: dict[str, str]
+    grouped: bool
+    persistent: bool = False
+    tiles: Mapping[str, Tile] = field(default_factory=dict)
+    sizes: tuple[str, ...] = ()
+    edges: Mapping[str, tuple[Int, str]] = field(default_factory=dict)
+    described: KernelText | None = None
+    split: SplitText | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitText:
+    """The kernels of a stream that is walked in parts, and the one that joins these."""
+
+    split: Split
+    partial: KernelText
+    merge: KernelText
+
+
+def identifiers(op: Op) -> dict[str, str]:
+    """Python identifiers for every dim, tensor and scalar of an op."""
+    return {n: escape(n) for n in (*op.dims, *(t.name for t in op.tensors), *(s.name for s in op.scalars))}
+
+
+def pointer(tensor: str) -> str:
+    """The pointer parameter of a tensor."""
+    return f"{tensor.replace('.', '_')}_ptr"
+
+
+def descriptor(tensor: str) -> str:
+    """The descriptor parameter of a tensor."""
+    return f"{tensor.replace('.', '_')}_desc"
+
+
+def stride(tensor: Tensor, position: int) -> str:
+    """The stride parameter of one axis of a tensor: by its dim where that is telling, else by position."""
+    dims = [_bare(e) for e in tensor.extents]
+    letter = dims[position]
+    label = letter if letter is not None and dims.count(letter) == 1 else str(position)
+    return f"{tensor.name.replace('.', '_')}_stride_{label}"
+
+
+def _bare(extent: Int) -> str | None:
+    dims = extent.dims()
+    return next(iter(dims)) if len(dims) == 1 and str(extent) in dims else None
+
+
+def block_names(axes: tuple[AxisPlan, ...]) -> dict[str, str]:
+    """Constexpr names of the block extents: by dim where unique, else by axis."""
+    out: dict[str, str] = {}
+    blocked = [a for a in axes if a.blocked]
+    dims = [_bare(a.extent) for a in blocked]
+    for axis, dim in zip(blocked, dims, strict=True):
+        out[axis.name] = f"BLOCK_{dim if dim is not None and dims.count(dim) == 1 else axis.name.upper()}"
+    if len(set(out.values())) < len(out):
+        out = {a: f"BLOCK_{a}" for a in out}
+    for axis in blocked:
+        if len(axis.dims) == 2:
+            out[axis.dims[0]], out[axis.dims[1]] = "STEPS", out[axis.name]
+    return out
