@@ -5,6 +5,8 @@ A line about a measurement (``measured …``) is left to ``bench``.
 
 from __future__ import annotations
 
+import re
+
 from opspec.analysis.codes import BUDGET
 from opspec.analysis.query import query
 from opspec.diagnostics import Diagnostic, Failure, Note
@@ -27,6 +29,11 @@ def is_budget(diagnostic: Diagnostic) -> bool:
     return diagnostic.code is BUDGET
 
 
+def in_one_line(expectation: Expectation) -> str:
+    """The budget as a message shows it: without comments and line ends."""
+    return " ".join(re.sub(r"#[^\n]*", "", expectation.text).split())
+
+
 def _check(module: Module, expectation: Expectation) -> tuple[Diagnostic, ...]:
     if expectation.text.split() and expectation.text.split()[0].startswith("measured"):
         return ()
@@ -41,7 +48,7 @@ def _check(module: Module, expectation: Expectation) -> tuple[Diagnostic, ...]:
     if answer.word == "true":
         return ()
     if answer.word != "false":
-        message = f"`{expectation.text}` is not a condition"
+        message = f"`{in_one_line(expectation)}` is not a condition"
         return (
             Diagnostic(
                 code=BUDGET,
@@ -53,7 +60,7 @@ def _check(module: Module, expectation: Expectation) -> tuple[Diagnostic, ...]:
     return (
         Diagnostic(
             code=BUDGET,
-            message=f"`{expectation.text}` does not hold at `{workload.name}`: {answer.notes[0]}",
+            message=f"`{in_one_line(expectation)}` does not hold at `{workload.name}`: {answer.notes[0]}",
             span=expectation.span,
             notes=tuple(Note(n) for n in answer.notes[1:]),
             help="change the op, or the budget if the new cost is meant",

@@ -24,7 +24,7 @@ def check(line: str):
     [
         "flops.tensor == 2 * M * N", "ai.tensor ~ 0.5 within 1%", "bound on h200 == memory", "bound on h100 != sfu",
         "bytes <= 70 MB", "time on h200 < 1 ms", "bytes[x] == 64 MiB", "ai.tensor < ridge on h200",
-        "measured time < 1 ms",
+        "measured time < 1 ms", "flops.tensor == (2   # a sum, in \"N\" (\n    * M * N)", "bytes <= 70 MB  # all",
     ],
 )  # fmt: skip
 def test_budgets_that_hold(line: str):
@@ -47,6 +47,11 @@ def test_a_broken_budget_says_the_value_and_its_place(line: str, said: str):
     assert found.span is not None
     assert found.span.text == line
     assert found.span.place.endswith(":6:3")
+
+
+def test_a_broken_budget_is_shown_without_its_comments():
+    (found,) = check("bytes == (1   # one\n    + 1)")
+    assert found.message.startswith("`bytes == (1 + 1)` does not hold")
 
 
 def test_a_line_that_can_not_be_read_is_wrong_input():

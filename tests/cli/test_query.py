@@ -46,6 +46,10 @@ def test_why_lists_terms(opspec):
     assert "rows: read x" in out
 
 
+def test_a_comment_in_a_query_is_one(opspec):
+    assert opspec("query", SOFTMAX, "flops  # all of them").out == opspec("query", SOFTMAX, "flops").out
+
+
 def test_latex(opspec):
     assert opspec("query", SOFTMAX, "flops", "--format", "latex").out.strip() == r"5 M N + M"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opspec.analysis.expectations import check_expectations
+from opspec.analysis.expectations import check_expectations, in_one_line
 from opspec.analysis.review.model import BudgetChange
 from opspec.ir.program import Module
 
@@ -34,8 +34,8 @@ def _verdicts(module: Module | None) -> dict[tuple[str, str], str]:
     """(workload, line) → why it does not hold, or an empty text."""
     if module is None or not module.expectations:
         return {}
-    lines = {(e.workload, " ".join(e.text.split())): "" for e in module.expectations}
-    spans = {e.span: (e.workload, " ".join(e.text.split())) for e in module.expectations}
+    lines = {(e.workload, in_one_line(e)): "" for e in module.expectations}
+    spans = {e.span: (e.workload, in_one_line(e)) for e in module.expectations}
     for d in check_expectations(module):
         inside = (k for s, k in spans.items() if s and d.span and s.start <= d.span.start <= s.end)
         key = next(inside, None)
