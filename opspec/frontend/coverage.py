@@ -2,7 +2,7 @@
 
 Each statement writes an image of its domain: along each axis a constant, an interval, or
 the numbers of one residue. One image that fills the tensor is enough; several must tile
-one axis, or split the domain by complementary conditions.
+one axis, those of all residues together as one interval, or split the domain by complementary conditions.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def _tiles(
     if not open_axes:
         return [domains.twice(writers[1].span or place, tensor.name, writers[0].span)]
     axis = open_axes[0]
-    parts = [(image[axis], w) for image, w in zip(images, writers, strict=True)]
+    parts = _woven([(image[axis], w) for image, w in zip(images, writers, strict=True)], known)
     steps = {p.step for p, _ in parts}
     if steps != {1}:
         return _residues(tensor, axis, parts, known, place)
@@ -209,6 +209,21 @@ def _tiles(
     if not equal(reached, tensor.extents[axis], known):
         return [_gap(tensor, axis, reached, place, writers)]
     return []
+
+
+def _woven(parts: list[tuple[Segment, Define]], facts: Facts) -> list[tuple[Segment, Define]]:
+    """The parts, with those that interleave (``y[2 * i]`` and ``y[2 * i + 1]``) joined to an interval."""
+    result = list(parts)
+    for first, writer in parts:
+        if first.step == 1:
+            continue
+        alike = [p for p in result if p[0].step == first.step and equal(p[0].size, first.size, facts)]
+        offsets = [(p.start - first.start).constant for p, _ in alike]
+        if sorted(c for c in offsets if c is not None) != list(range(first.step)):
+            continue
+        woven = Segment(first.start, first.size * first.step)
+        result = [(woven, writer), *(p for p in result if p not in alike)]
+    return result
 
 
 def _residues(

@@ -32,11 +32,14 @@ class Temp:
 
 @dataclass(slots=True, eq=False)
 class Draft:
-    """One statement being lowered, by ``lowering``. ``loose``: conditions after ``for`` on indices that reductions
-    bind.
+    """One statement being lowered, by ``lowering``.
+
+    ``name``: of what it defines, which several statements of one ``origin`` (a result filled in parts) have each their
+    own of; temporaries are named after it. ``loose``: conditions after ``for`` on indices that reductions bind.
     """
 
     origin: str
+    name: str
     scope: OpScope
     lowering: Callable[[s.Expr, Draft, Env], Value]
     variables: dict[str, IndexVar] = field(default_factory=dict)
@@ -118,8 +121,7 @@ class Draft:
             at = tuple(Int.of(Index(i)) for i in old.indices)
             return Read(name=old.name, indices=at, dtype=value.dtype, span=span)
         n = self.counts[label] = self.counts.get(label, 0) + 1
-        self.shared[key] = f"{self.origin}.{label}.{n}"
-        name = f"{self.origin}.{label}.{n}"
+        name = self.shared[key] = f"{self.name}.{label}.{n}"
         free = free_indices(value) | {n for c in domain for n in c.free_indices()}
         indices = tuple(v for v in self.variables if v in free)
         constraints = () if isinstance(value, Reduce) else self.inherited(value)

@@ -186,12 +186,26 @@ def note_axes(
 ) -> None:
     """Tell each index that stands bare on an axis which extent it has there."""
     for k, (index, expr, extent) in enumerate(zip(at, written, extents, strict=True)):
+        words = f"axis {k} of `{name}`" if len(extents) > 1 else f"`{name}`"
         if index.index is None:
+            _note_offset(index, expr, Axis(extent, words, expr.span, weak), env)
             continue
         var = _variable(expr, env)
         if var is not None:
-            words = f"axis {k} of `{name}`" if len(extents) > 1 else f"`{name}`"
             var.axes.append(Axis(extent, words, expr.span, weak))
+
+
+def _note_offset(index: Int, expr: s.Expr, axis: Axis, env: Env) -> None:
+    """Tell an index that stands on an axis with an offset of dims alone about that axis."""
+    found = {
+        v.name: v
+        for part in s.walk(expr)
+        if isinstance(part, s.Name) and (v := _variable(part, env)) is not None
+    }
+    if len(found) == 1 and not index.tensors():
+        (name, var), *_ = found.items()
+        if not (index - Int.of(Index(name))).free_indices():
+            var.beside.append(axis)
 
 
 def _variable(expr: s.Expr, env: Env) -> IndexVar | None:

@@ -167,9 +167,7 @@ def _check_outputs(node: s.OpDecl, scope: OpScope) -> None:
                 domains.never(place, tensor.name, near.name if near else "", near.span if near else None)
             )
         elif tensor.role == "inout" and len(writers) > 1:
-            scope.report.append(
-                domains.twice(writers[1].span or place, tensor.name, writers[0].span, proven=False)
-            )
+            scope.report.append(domains.updated_twice(writers[1].span or place, tensor.name, writers[0].span))
         else:
             scope.report += coverage.check(tensor, writers, scope.facts, place, scope.places)
 

@@ -111,7 +111,9 @@ def _reaching(var: IndexVar, conditions: list[Int], known: dict[str, Range], dra
                 promised = _promised(u + 1, draft.scope)
                 if promised is not None:
                     return Range(index=var.name, upper=promised)
-    return draft.scope.fail(names.no_extent(var.span, var.shown, {*draft.scope.dims, *draft.scope.derived}))
+    near = next(((str(a.upper), a.words, a.span) for a in var.beside), None)
+    dims = {*draft.scope.dims, *draft.scope.derived}
+    return draft.scope.fail(names.no_extent(var.span, var.shown, dims, near))
 
 
 def _promised(value: Int, scope: OpScope) -> Int | None:

@@ -45,6 +45,7 @@ class IndexVar:
 
     ``conditions`` mention it and may give it its extent; ``extra`` are those that every
     reduction over it takes over (conditions after ``for`` on an index of a function call).
+    ``beside``: axes that it stands on with an offset (``n - 1``), for messages.
     ``shared``: a function reduces over it and its value depends on it, so that conditions
     of one do not cut the other.
     """
@@ -55,6 +56,7 @@ class IndexVar:
     axes: list[Axis] = field(default_factory=list)
     conditions: list[Int] = field(default_factory=list)
     extra: list[Int] = field(default_factory=list)
+    beside: list[Axis] = field(default_factory=list)
     shared: bool = False
 
 

@@ -24,7 +24,8 @@ def statement(node: s.Statement, scope: OpScope) -> list[Define]:
     if name in scope.broken:
         raise Skip
     tensor = scope.tensors.get(name)
-    draft = Draft(name, scope, lower)
+    define = _define_name(name, tensor, scope)
+    draft = Draft(name, define if scope.parts.get(name, 1) > 1 else name, scope, lower)
     draft.root = node.value
     env, at = _left(node, tensor, draft)
     bind_segments(node, tensor, draft, env)
@@ -57,7 +58,6 @@ def statement(node: s.Statement, scope: OpScope) -> list[Define]:
         if isinstance(scan, Scan):
             _scan(scan, domain.constraints, draft)
     output = Output(tensor=name, at=at) if tensor is not None else None
-    define = _define_name(name, tensor, scope)
     target = Target(
         define,
         tuple(v.name for v in env.names.values() if isinstance(v, IndexVar)),

@@ -381,6 +381,10 @@ def test_writes_stay_inside():
     [
         ("op f[N](x: f32[N]) -> y: f32[2 * N]", ("y[i] = x[i] for i < N", "y[i + N] = x[i]")),
         ("op f[N](x: f32[N]) -> y: f32[2 * N]", ("y[2 * i] = x[i]", "y[2 * i + 1] = -x[i]")),
+        (
+            "op f[N, R](x: f32[N]) -> y: f32[2 * N + R]",
+            ("y[R + 2 * i + 1] = x[i]", "y[i] = 0 for i < R", "y[R + 2 * i] = x[i]"),
+        ),
         ("op f[N](x: f32[N]) -> y: f32[N]", ("y[N - 1 - i] = x[i]",)),
         ("op f[M, N](x: f32[M, N]) -> y: f32[M * N]", ("y[m * N + n] = x[m, n]",)),
         ("op f[N](x: f32[N, N]) -> y: f32[N, N]", ("y[i, j] = x[i, j] for j <= i", "y[i, j] = 0 for j > i")),
@@ -396,6 +400,31 @@ def test_outputs_that_are_covered_exactly(head: str, lines: tuple[str, ...]):
 def test_several_statements_of_one_output_keep_its_name_as_origin():
     op = body("y[i] = x[i] for i < N", "y[i + N] = x[i]", head="op f[N](x: f32[N]) -> y: f32[2 * N]")
     assert [(d.name, d.origin, d.output.tensor) for d in op.defines] == [("y.1", "y", "y"), ("y.2", "y", "y")]
+
+
+def test_temporaries_of_several_statements_of_one_output_have_names_of_their_own():
+    op = body(
+        "y[0, m] = sum[n](x[m, n]) + 1",
+        "y[1, m] = sum[n](x[m, n] * w[n]) + 1",
+        head="op f[M, N](x: f32[M, N], w: f32[N]) -> y: f32[2, M]",
+    )
+    names = [d.name for d in op.defines]
+    assert names == ["y.1.sum.1", "y.1", "y.2.sum.1", "y.2"]
+    assert {d.origin for d in op.defines} == {"y"}
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("y[2 * i] = x[i]", "y[2 * i] = x[i]"),
+        ("y[2 * i] = x[i]", "y[2 * i + 2] = x[i]  for i < N - 1"),
+        ("y[2 * i] = x[i]", "y[2 * i + 1] = x[i]  for i < N - 1"),
+    ],
+)
+def test_interleaved_statements_that_leave_or_repeat_elements_are_refused(lines: tuple[str, ...]):
+    inner = "; ".join(lines)
+    found = codes(f"op f[N](x: f32[N]) -> y: f32[2 * N] {{ require N >= 1; kernel k {{ {inner} }} }}")
+    assert found and set(found) <= {"OP303", "OP304"}
 
 
 # 13 -------------------------------------------------------------------------------

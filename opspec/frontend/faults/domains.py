@@ -199,6 +199,17 @@ def twice(span: Span, name: str, first: Span | None, proven: bool = True) -> Dia
     )
 
 
+def updated_twice(span: Span, name: str, first: Span | None) -> Diagnostic:
+    """Two assignments to a tensor that is updated in place."""
+    return Diagnostic(
+        code=TWICE,
+        message=f"`{name}` is updated in place by more than one statement",
+        span=span,
+        notes=(Note("also updated here", first),) if first is not None else (),
+        help="write it in one statement, its cases as branches of a `where`; or make it a result",
+    )
+
+
 def scatter(span: Span, name: str) -> Diagnostic:
     """Scatter-add, by name."""
     return Diagnostic(

@@ -170,8 +170,19 @@ def extents(
     )
 
 
-def no_extent(span: Span, index: str, dims: Iterable[str]) -> Diagnostic:
-    """An index that stands bare on no axis."""
+def no_extent(
+    span: Span, index: str, dims: Iterable[str], near: tuple[str, str, Span] | None = None
+) -> Diagnostic:
+    """An index that stands bare on no axis; ``near``: the extent, name and place of one that it is offset on."""
+    if near is not None:
+        extent, axis, place = near
+        return Diagnostic(
+            code=NO_EXTENT,
+            message=f"index `{index}` has no extent",
+            span=span,
+            notes=(Note(f"`{place.text}` stands on {axis}, whose extent is `{extent}`", place),),
+            help=f"say how far it goes: `for {index} < {extent}`",
+        )
     close = suggest(index, dims, "")
     help_ = f"say `for {index} < …`" + (f"; {close}" if close.startswith("did") else "")
     return Diagnostic(code=NO_EXTENT, message=f"index `{index}` has no extent", span=span, help=help_)
