@@ -116,18 +116,30 @@ def _print_decay(p: Printing, s: Scan, decay: Value) -> None:
     a = _masked(p, s, decay, "1.0")
     if s.along is None:
         assert s.carry is not None
-        p.put(f"{s.carry.name} = {p.x.call('decayed', s.carry.name, a[0], x[0])[0]}")
-        p.put(f"{s.var.name} = {s.carry.name}")
+        lines = [
+            f"{s.var.name} = {s.carry.name}",
+            f"{s.carry.name} = {p.x.call('decayed', s.carry.name, a[0], x[0])[0]}",
+        ]
+        for line in lines if s.exclusive else reversed(lines):
+            p.put(line)
         return
-    p.x.used.add("scan_decay")
-    call = f"scan_decay({x[0]}, {a[0]}, axis={s.axes.index(s.along)}{_back(s)})"
+    name = "decay_before" if s.exclusive else "scan_decay"
+    p.x.used.add(name)
+    call = f"{name}({x[0]}, {a[0]}, axis={s.axes.index(s.along)}{_back(s)})"
     if s.carry is None:
-        p.put(f"_, {s.var.name} = {call}")
+        p.put(f"{'_, _, ' if s.exclusive else ''}_, {s.var.name} = {call}")
         return
     factor = fresh(p, f"{s.var.name}_decay")
-    p.put(f"{factor}, {s.var.name} = {call}")
+    if not s.exclusive:
+        p.put(f"{factor}, {s.var.name} = {call}")
+        p.put(f"{s.var.name} = {p.x.call('decayed', _carried(p, s)[0], factor, s.var.name)[0]}")
+        p.put(f"{s.carry.name} = {_last(p, s, s.var.name)}")
+        return
+    whole, within = fresh(p, f"{s.var.name}_whole"), fresh(p, f"{s.var.name}_within")
+    p.put(f"{whole}, {within}, {factor}, {s.var.name} = {call}")
+    p.put(f"{within} = {p.x.call('decayed', _carried(p, s)[0], whole, within)[0]}")
     p.put(f"{s.var.name} = {p.x.call('decayed', _carried(p, s)[0], factor, s.var.name)[0]}")
-    p.put(f"{s.carry.name} = {_last(p, s, s.var.name)}")
+    p.put(f"{s.carry.name} = {_last(p, s, within)}")
 
 
 def _carried(p: Printing, s: Scan) -> Text:

@@ -169,6 +169,18 @@ def scan_decay(x, a, axis: tl.constexpr, reverse: tl.constexpr = False):
 
 
 @triton.jit
+def _decay_before_pair(a, s, p, q, b, x, r, y):  # noqa: ARG001 - the last point of the earlier run is not the last of both
+    return a * b, decayed(s, b, x), a * r, decayed(s, r, y)
+
+
+@triton.jit
+def decay_before(x, a, axis: tl.constexpr, reverse: tl.constexpr = False):
+    """As ``scan_decay``, with the point itself and then without it: two factors, each with its sum."""
+    first = tl.zeros_like(x)
+    return tl.associative_scan((a, x, first + 1.0, first), axis, _decay_before_pair, reverse)
+
+
+@triton.jit
 def floor_div(a, b):
     """``a // b`` rounded towards minus infinity (Triton's own truncates)."""
     q = a // b

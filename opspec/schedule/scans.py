@@ -43,7 +43,7 @@ def split_exclusive(body: tuple[Define, ...]) -> tuple[tuple[Define, ...], froze
 def _before(read: Read, source: Define, extents: dict[str, Int], made: dict[str, Define]) -> Value | None:
     """The read of the point before as a read of the scan without its last point; None if it is none."""
     scan = source.value
-    if not isinstance(scan, Scan) or scan.decay is not None:
+    if not isinstance(scan, Scan):
         return None
     place = source.indices.index(scan.index)
     point = read.indices[place] + (-1 if scan.reverse else 1)

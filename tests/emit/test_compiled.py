@@ -28,7 +28,7 @@ FEW = (
     "scan_monoids",
     "nibbles",
 )
-RUNNING = ("arg_value", "scan", "scan_before", "scan_decay")
+RUNNING = ("arg_value", "scan", "scan_before", "scan_decay", "scan_decay_before")
 
 
 def text(name: str) -> str:
