@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from opspec.emit.describe import Tile
 from opspec.emit.expressions import ATOM, TL, Expressions, literal, wrap
@@ -11,8 +12,9 @@ from opspec.emit.signature import block_names, descriptor, identifiers, pointer,
 from opspec.ir.dtypes import F8E5M2, F32, I4, DTypeParam, Storage, compute_dtype
 from opspec.ir.integers import Int
 from opspec.ir.program import Tensor
-from opspec.ir.values import Literal, Value
+from opspec.ir.values import Compare, Literal, Value
 from opspec.schedule.exact import holds, number
+from opspec.schedule.nested import nested_product
 from opspec.schedule.resources import operand_kind, side_by_side
 from opspec.schedule.tile import Fetch, Loop, Multiply, TileProgram, Write, statements
 
@@ -39,12 +41,14 @@ class Accesses:
         self.lines: list[str] = []
         self.level = 1
         self.sweep: tuple[str, int, int] | None = None
+        self.open: tuple[str, ...] = ()
         self.implied: tuple[Value, ...] = ()
         self.edges: dict[str, tuple[Int, str]] = {}
         self.edge = ""
         products = [s for s in statements(program.body) if isinstance(s, Multiply)]
         tiled = [a for a in program.axes if a.role == "grid" and a.blocked]
         self.grouped = bool(products) and len(tiled) == 2
+        self.nested = nested_product(program)
         # with descriptors a program goes from tile to tile, and loads for the next while it stores one
         self.persistent = self.grouped and bool(tiles) and not program.sizes and _single(program)
         self.persistent = self.persistent and side_by_side(program) == 1 and operand_kind(program) == "16"
@@ -156,7 +160,7 @@ class Accesses:
         """
         used = {n for i in at for n in i.free_indices()}
         grid = {a.name for a in self.program.axes if a.role == "grid"}
-        if self.sweep is None or self.grouped or not grid or self.sweep[0] not in used or not grid <= used:
+        if self.sweep is None or self.grouped or not grid or not {*self.open, *grid} <= used:
             return None
         if any(_taps(i, self.sweep[0], grid) for i in at):
             return None  # other programs and other steps read it too
@@ -197,6 +201,7 @@ class Accesses:
 
     def mask(self, masks: tuple[Value, ...], axes: tuple[str, ...]) -> str:
         """A conjunction; one that is more than a single comparison gets a name in its scope."""
+        masks = _equalities(masks)
         texts = list(dict.fromkeys(wrap(self.x.value(m, axes), 0 if len(masks) == 1 else 4) for m in masks))
         text = " & ".join(texts)
         if len(texts) == 1 and len(text) < 24:
@@ -218,6 +223,20 @@ def _taps(at: Int, stream: str, grid: set[str]) -> bool:
     beside = at.free_indices() & grid
     split = at.affine([stream, *beside]) if stream in at.free_indices() and beside else None
     return split is not None and all(k.constant is not None for k in split[0].values())
+
+
+def _equalities(masks: tuple[Value, ...]) -> tuple[Value, ...]:
+    """Masks with one equality for two bounds that meet, at the place of the first."""
+    out: list[Value] = []
+    for mask in masks:
+        match mask:
+            case Compare(op="le", a=a, b=b) if replace(mask, a=b, b=a) in masks:
+                equal = replace(mask, op="eq")
+                if equal not in out and replace(equal, a=b, b=a) not in out:
+                    out.append(equal)
+            case _:
+                out.append(mask)
+    return tuple(out)
 
 
 def _single(program: TileProgram) -> bool:

@@ -16,6 +16,7 @@ from opspec.ir.dtypes import choices
 from opspec.ir.values import Extent
 from opspec.schedule.directions import prefixes
 from opspec.schedule.graph import Graph
+from opspec.schedule.nested import nested_product
 from opspec.schedule.packed import packed_axes
 from opspec.schedule.plan import Variant
 from opspec.schedule.resources import (
@@ -280,6 +281,8 @@ def _product_choice(
     product = next(iter(roles.products.values()))
     batch = [extent[a] for a in roles.grid if a not in text.blocks]
     blocked = [a for a in roles.stream if a in text.blocks]
+    if nested_product(variant.program) is not None and not fixed:
+        return _matmul_choice(variant, text, extent, least, batch, limits, sizes)
     if {product.rows, product.columns} <= set(roles.grid):
         if blocked == [product.k] and not fixed:
             return _matmul_choice(variant, text, extent, least, batch, limits, sizes)
@@ -308,11 +311,13 @@ def _matmul_choice(
     product = next(iter(variant.roles.products.values()))
     kind = operand_kind(variant.program)
     busy, sharing = epilogue_registers(variant.program), side_by_side(variant.program)
+    result = result_bits(variant.program)
+    if nested_product(variant.program) is not None:
+        busy, result = 1, 0  # what a step folds lives beside the accumulator, of which nothing is stored
 
     def offered(kind: str, *, descriptors: bool) -> str:
         if sizes.product is not None:
             return _tiles_text(((sizes.product, sizes.product, least[product.k], 4, 2),))
-        result = result_bits(variant.program)
         return _tiles_text(offered_tiles(limits, kind, busy, sharing, descriptors=descriptors, result=result))
 
     blocks = [text.blocks[product.rows], text.blocks[product.columns], depth or text.blocks[product.k]]

@@ -53,7 +53,9 @@ class Loops(Accesses):
             self.level += 1
         self.scopes.append({})
         outer, self.sweep = self.sweep, (s.axis, s.sweep, s.sweeps)
+        self.open = (*self.open, s.axis)
         self.block(s.body)
+        self.open = self.open[:-1]
         self.sweep = outer
         self.scopes.pop()
         self.level -= 1

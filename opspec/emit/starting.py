@@ -10,10 +10,12 @@ from opspec.emit.names import escape
 from opspec.emit.signature import KernelText, SplitText, descriptor, identifiers, pointer, stride
 from opspec.ir.program import Op, Tensor
 from opspec.schedule.graph import Load
+from opspec.schedule.nested import nested_product
 from opspec.schedule.plan import Plan
 
 STEPS = 4
 COPIED = 512
+TOGETHER = 16  # tiles of rows that walk the parts of a stream side by side
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +116,8 @@ class Starts:
 
     def _copies(self, k: KernelLaunch, tiled: list[Tensor]) -> None:
         """Lines that copy operands whose rows no descriptor takes, where a block product reads them often."""
-        text = next((t for t in k.texts if t.described is not None and t.grouped), None)
+        nested = nested_product(k.plan.variants[-1].program) is not None
+        text = next((t for t in k.texts if t.described is not None and (t.grouped or nested)), None)
         if text is None:
             return
         product = next(iter(k.plan.variants[-1].roles.products.values()))
@@ -140,6 +143,8 @@ class Starts:
             args.append(
                 f"INDEX=launch.index_type({', '.join(self.names[t.name] for t in self._taken(k, text))})"
             )
+        if "GROUP" in text.constexprs and not text.grouped:
+            args.append(f"GROUP={TOGETHER}")
         return f"call.start({kernel}, {grid}, options, {', '.join(args)})"
 
     def _taken(self, k: KernelLaunch, text: KernelText) -> list[Tensor]:
@@ -160,6 +165,10 @@ class Starts:
         extent = host_int(axis.extent, self.names)
         least = "" if k.steps == STEPS else f", {k.steps}"
         chosen = f'launch.split({extent}, options["{text.blocks[plan.axis]}"], grid{least})'
+        if nested_product(plan.partial) is not None:
+            chosen = (
+                f'launch.spread({extent}, options["{text.blocks[plan.axis]}"], grid, options["num_warps"])'
+            )
         own = [t.name for t in (text, text.described) if t is not None]
         test = f" if kernel in ({', '.join(own)}) else (1, 0)" if len(k.texts) > 1 else ""
         self.lines.append(f"{splits}, {span} = {chosen}{test}")

@@ -40,6 +40,7 @@ from opspec.schedule.tile import (
 REDUCE: dict[Monoid, str] = {
     "sum": "tl.sum", "prod": "reduce_prod", "max": "reduce_max", "min": "reduce_min", "any": "reduce_any", "all": "reduce_all",
 }  # fmt: skip
+PARTS = 2  # sizes of a kernel that walks a part of a stream: how many there are, and their span
 WIDENED: dict[Storage, str] = {F8E4M3: "widen_f8e4m3", I8: "widen_i8"}
 
 
@@ -104,9 +105,9 @@ class _Printer(Loops):
             self.level += 1
         elif grid:
             self.put("pid = tl.program_id(0).to(INDEX)")
-        if self.grouped:
-            tiled = [a for a in grid if a.blocked]
-            rest = [a for a in grid if not a.blocked]
+        tiled = self.together(grid)
+        if tiled:
+            rest = [a for a in grid if a not in tiled]
             counts = [self.count(a) for a in tiled]
             at = "tile" if self.persistent else "pid"
             if rest:
@@ -114,17 +115,26 @@ class _Printer(Loops):
                 self.outer(rest, f"{at} // tiles")
                 self.put(f"pid = {at} % tiles")
                 at = "pid"
-            ids = [f"pid_{self.names[a.name]}" for a in tiled]
+            ids = [f"pid_{self.names[a.name]}" if a.blocked else self.names[a.name] for a in tiled]
             self.x.used.add("grouped")
             self.put(f"{', '.join(ids)} = grouped({at}, {counts[0][0]}, {counts[1][0]}, GROUP)")
             for axis, pid in zip(tiled, ids, strict=True):
-                self.coordinate(axis, (pid, ATOM))
+                if axis.blocked:
+                    self.coordinate(axis, (pid, ATOM))
         elif grid:
             self.outer(grid, "pid")
         for axis in self.program.axes:
             if axis.role == "tile":
                 block = self.blocks[axis.name]
                 self.put(f"{self.names[axis.name]} = tl.arange(0, {block}).to(INDEX)")
+
+    def together(self, grid: list[AxisPlan]) -> list[AxisPlan]:
+        """The two axes whose programs are walked in groups: tiles of a product, or its rows and the parts of its columns."""
+        if self.grouped:
+            return [a for a in grid if a.blocked]
+        if self.nested is None or len(self.program.sizes) != PARTS:
+            return []
+        return [*(a for a in grid if a.name == self.nested.rows), grid[0]]
 
     def outer(self, axes: list[AxisPlan], pid: str) -> None:
         """Split a flat program number into coordinates, the last axis fastest."""

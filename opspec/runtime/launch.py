@@ -178,6 +178,29 @@ def split(
     return triton.cdiv(extent, span), span
 
 
+def spread(
+    extent: int, chunk: int, programs: int, warps: int, together: int = 16, multiprocessors: int = 132
+) -> tuple[int, int]:
+    """Parts of a stream whose steps are block products, and the indices of one, for ``programs`` beside it.
+
+    So many that the programs end together: each step is as heavy as a program of a plain product. A device
+    holds one program of more than four ``warps`` at once, or two; ``together`` of them share a part.
+    """
+    whole = triton.cdiv(extent, chunk)
+    held = resident(programs * whole, warps, multiprocessors)
+    enough = max(held // max(min(programs, together), 1), 1)
+    fewest = enough if 2 * enough <= whole else 1
+
+    def steps(parts: int) -> int:
+        return triton.cdiv(programs * parts, held) * triton.cdiv(whole, parts) if held else 0
+
+    parts = min(range(fewest, max(min(4 * enough, whole), fewest) + 1), key=steps)
+    if parts < 2:
+        return 1, 0
+    span = triton.cdiv(whole, parts) * chunk
+    return triton.cdiv(extent, span), span
+
+
 def without_edges(options: dict[str, Any]) -> dict[str, Any]:
     """Launch options for a part of a stream, whose end the host doesn't know to be one of whole tiles."""
     return {name: value for name, value in options.items() if not name.startswith("EDGE_")}

@@ -46,23 +46,27 @@ def _statement(s: Statement, program: TileProgram, names: Names, made: dict[str,
     if not isinstance(s, Loop):
         return s
     body = [_statement(x, program, names, made) for x in s.body]
-    if any(isinstance(x, Multiply) for x in body):
+    if any(isinstance(x, Multiply) for x in statements(tuple(body))):
         outside = {n for x in _outside(program.body, s) for n in _reads([x])}
-        for let in [x for x in body if isinstance(x, Let)]:
-            if let.var.name not in outside:
-                body = _fold(body, let, names, made)
+        for term in [x for x in body if isinstance(x, Let | Collapse)]:
+            if term.var.name not in outside:
+                body = _fold(body, term, names, made)
     return replace(s, body=tuple(body))
 
 
-def _fold(body: list[Statement], let: Let, names: Names, made: dict[str, Var]) -> list[Statement]:
+def _fold(
+    body: list[Statement], power: Let | Collapse, names: Names, made: dict[str, Var]
+) -> list[Statement]:
     """The loop with one exponential in base 2; the loop itself where it is none of an online sum."""
-    match let.value:
+    match power.value:
         case Unary(op="exp", x=Binary(op="sub", a=term, b=Read(name=state))):
             pass
         case _:
             return body
     shift = next((s for s in body if isinstance(s, Let) and s.var.name == state), None)
-    if shift is None or not set(shift.var.axes) < set(let.var.axes) or not _only_summed(body, let.var.name):
+    axes = power.axes if isinstance(power, Collapse) else power.var.axes
+    summed = power.monoid == "sum" if isinstance(power, Collapse) else _only_summed(body, power.var.name)
+    if shift is None or not set(shift.var.axes) < set(axes) or not summed:
         return body
     coefficient: Value = LOG2_E
     if isinstance(term, Read) and (source := _let_of(body, term.name)) is not None:
@@ -77,7 +81,7 @@ def _fold(body: list[Statement], let: Let, names: Names, made: dict[str, Var]) -
     known = any(isinstance(x, Let) and x.var == scaled for x in body)
     out: list[Statement] = []
     for s in body:
-        if isinstance(s, Let) and s.var.name == let.var.name:
+        if isinstance(s, Let | Collapse) and s.var.name == power.var.name:
             out.append(replace(s, value=_exp2(_sub(_mul(term, coefficient), read))))
         elif isinstance(s, Let) and (old := _rescale(s, shift)) is not None:
             out.append(replace(s, value=_exp2(_sub(_mul(old, LOG2_E), read))))

@@ -87,7 +87,8 @@ def split_stream(program: TileProgram, names: Names) -> Split | None:
     partial = _program(program, (*before, cut, *writes), (first, *program.axes), tensors.values())
     partial = replace(partial, sizes=(splits, span))
     every = AxisPlan(name=part, extent=dim(splits), role="tile", dims=(part,))
-    axes = (every, *(a for a in program.axes if a.name != loop.axis))
+    walked = {s.axis for s in statements((loop,)) if isinstance(s, Loop)}
+    axes = (every, *(a for a in program.axes if a.name not in walked))
     joins, new = _joins(replace(program, axes=axes), part, loop.carried, tensors, places, names)
     after = program.body[at + 1 :]
     needed = _needed([s for s in before if not isinstance(s, Begin)], after, program)

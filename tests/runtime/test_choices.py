@@ -20,6 +20,26 @@ def test_parts_fill_a_device_and_cover_the_stream(extent, programs, parts):
         assert (found - 1) * span < extent <= found * span
 
 
+@pytest.mark.parametrize(
+    ("extent", "programs", "warps", "parts"),
+    [
+        (128256, 64, 8, 8),
+        (128256, 1, 8, 126),
+        (128256, 8, 8, 16),
+        (512, 64, 8, 2),
+        (256, 1, 8, 1),
+        (0, 4, 8, 1),
+        (8192, 4, 4, 32),
+    ],
+)
+def test_parts_whose_steps_are_products_end_together(extent, programs, warps, parts):
+    found, span = launch.spread(extent, 256, programs, warps)
+    assert found == parts
+    if found > 1:
+        assert span % 256 == 0
+        assert (found - 1) * span < extent <= found * span
+
+
 def test_a_chain_takes_what_registers_and_memory_hold():
     block, chunk, warps, stages = launch.pick_chain(4096, 128, 128, 256, 2, 232448, 128)
     assert (block, chunk) == (128, 64)

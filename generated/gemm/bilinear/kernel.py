@@ -9,7 +9,8 @@ import torch
 import triton
 import triton.language as tl
 
-from opspec.runtime import launch, library
+from opspec.runtime import copying, launch, library
+from opspec.runtime.device import grouped
 
 
 @triton.jit
@@ -299,16 +300,16 @@ def _bilinear_form_streamed2_described(
     tl.store(y_ptr + m * y_stride_M + o * y_stride_O, y, mask=m < M)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["splits"])
 def _bilinear_form_streamed2_part(
     x_ptr,
     w_ptr,
     z_ptr,
     y_sum_part_ptr,
     M,
-    O,
     I,
     J,
+    splits,
     span,
     x_stride_M,
     x_stride_I,
@@ -323,13 +324,16 @@ def _bilinear_form_streamed2_part(
     BLOCK_M: tl.constexpr,
     BLOCK_I: tl.constexpr,
     BLOCK_J: tl.constexpr,
+    GROUP: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: m in parallel by blocks, o in parallel, j streamed, i streamed, j in splits parts."""
     pid = tl.program_id(0).to(INDEX)
-    o = pid % O
-    m = (pid // O % tl.cdiv(M, BLOCK_M)) * BLOCK_M + tl.arange(0, BLOCK_M)
-    part = pid // O // tl.cdiv(M, BLOCK_M)
+    tiles = tl.cdiv(M, BLOCK_M) * splits
+    o = pid // tiles
+    pid = pid % tiles
+    pid_m, part = grouped(pid, tl.cdiv(M, BLOCK_M), splits, GROUP)
+    m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
     y_sum = tl.zeros((BLOCK_M,), tl.float32)
     for j_start in range(part * span, tl.minimum(J, part * span + span), BLOCK_J):
         j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
@@ -355,16 +359,16 @@ def _bilinear_form_streamed2_part(
     tl.store(y_sum_part_at, y_sum, mask=m < M)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["splits"])
 def _bilinear_form_streamed2_part_described(
     x_desc,
     w_desc,
     z_ptr,
     y_sum_part_ptr,
     M,
-    O,
     I,
     J,
+    splits,
     span,
     z_stride_M,
     z_stride_J,
@@ -374,14 +378,17 @@ def _bilinear_form_streamed2_part_described(
     BLOCK_M: tl.constexpr,
     BLOCK_I: tl.constexpr,
     BLOCK_J: tl.constexpr,
+    GROUP: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: m in parallel by blocks, o in parallel, j streamed, i streamed, j in splits parts; tiles move through descriptors."""
     pid = tl.program_id(0).to(INDEX)
-    o = pid % O
-    m_first = (pid // O % tl.cdiv(M, BLOCK_M)) * BLOCK_M
+    tiles = tl.cdiv(M, BLOCK_M) * splits
+    o = pid // tiles
+    pid = pid % tiles
+    pid_m, part = grouped(pid, tl.cdiv(M, BLOCK_M), splits, GROUP)
+    m_first = pid_m * BLOCK_M
     m = m_first + tl.arange(0, BLOCK_M)
-    part = pid // O // tl.cdiv(M, BLOCK_M)
     y_sum = tl.zeros((BLOCK_M,), tl.float32)
     for j_start in range(part * span, tl.minimum(J, part * span + span), BLOCK_J):
         j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
@@ -446,6 +453,7 @@ def _configure_bilinear_form(
     I: int,
     J: int,
     width: int,
+    aligned: bool,
     described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
@@ -509,15 +517,52 @@ def _configure_bilinear_form(
                 ),
             )
         return _bilinear_form_streamed1, triton.cdiv(M, options["BLOCK_M"]) * O, options, None
-    BLOCK_M = launch.power_of_2(M, 16, 128 if width < 4 else 32)
-    BLOCK_J = launch.power_of_2(J, 16, 64 if width < 4 else 32)
-    BLOCK_I = launch.power_of_2(I, 16, 64 if width < 4 else 32)
+    # rows, columns, depth, warps, stages: the first that fills the device
+    tiles = (
+        (128, 128, 64, 8, 4),
+        (128, 64, 64, 4, 3),
+        (64, 128, 64, 4, 4),
+        (64, 64, 128, 4, 3),
+        (64, 64, 64, 4, 4),
+        (32, 64, 128, 4, 4),
+        (32, 64, 64, 4, 4),
+        (16, 128, 64, 4, 4),
+        (16, 64, 128, 4, 4),
+        (16, 32, 128, 2, 4),
+        (16, 16, 64, 2, 4),
+    )
+    if width == 4:
+        tiles = (
+            (64, 64, 16, 4, 2),
+            (64, 32, 16, 4, 2),
+            (32, 32, 32, 4, 2),
+            (16, 32, 32, 2, 2),
+            (16, 16, 32, 2, 2),
+        )
+    elif described:
+        tiles = (
+            (128, 256, 64, 8, 3),
+            (128, 128, 64, 8, 4),
+            (128, 64, 64, 4, 3),
+            (64, 128, 64, 4, 4),
+            (64, 64, 128, 4, 3),
+            (64, 64, 64, 4, 4),
+            (32, 64, 128, 4, 4),
+            (32, 64, 64, 4, 4),
+            (16, 128, 64, 4, 4),
+            (16, 64, 128, 4, 4),
+            (16, 32, 128, 2, 4),
+            (16, 16, 64, 2, 4),
+        )
+    elif not aligned:
+        tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
+    BLOCK_M, BLOCK_J, BLOCK_I, num_warps, num_stages = launch.pick_tile(tiles, M, J, O)
     options = {
         "BLOCK_M": BLOCK_M,
         "BLOCK_I": BLOCK_I,
         "BLOCK_J": BLOCK_J,
-        "num_warps": 8 if width < 4 else 4,
-        "num_stages": 2,
+        "num_warps": num_warps,
+        "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_bilinear_form_streamed2")
@@ -537,15 +582,14 @@ def _configure_bilinear_form(
     return _bilinear_form_streamed2, triton.cdiv(M, options["BLOCK_M"]) * O, options, None
 
 
-def _configure_bilinear_form_merge(M: int, O: int, I: int, splits: int):
+def _configure_bilinear_form_merge(M: int, O: int, splits: int):
     """Kernel, grid and launch options of `_bilinear_form_streamed2_merge` for one shape."""
     BLOCK_splits = launch.power_of_2(splits)
     BLOCK_M = launch.power_of_2(M, 1, 128)
-    BLOCK_I = launch.power_of_2(I, 1, 1)
     options = {
         "BLOCK_splits": BLOCK_splits,
         "BLOCK_M": BLOCK_M,
-        "num_warps": launch.warps(BLOCK_splits * BLOCK_M * BLOCK_I, 32),
+        "num_warps": launch.warps(BLOCK_splits * BLOCK_M, 32),
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
@@ -570,13 +614,18 @@ def _bilinear__check(x, w, z, bias):
 def _bilinear__launch(call, dims, x, w, z, bias, y):
     """Start the kernels of `bilinear` on checked arguments; `call` remembers them for calls of this kind."""
     M, O, I, J, _ = dims
+    aligned = launch.aligned(x, w)
     width = max(t.element_size() for t in (x, w))
     described = launch.describable(x, w)
+    if not described and copying.copies_pay(M, J, x, w):
+        x = copying.aligned_rows(call, x)
+        w = copying.aligned_rows(call, w)
+        described = launch.describable(x, w)
     kernel, grid, options, tiles = _configure_bilinear_form(
-        M, O, I, J, width, described, tuned=call.tuned("form")
+        M, O, I, J, width, aligned, described, tuned=call.tuned("form")
     )
     splits, span = (
-        launch.split(J, options["BLOCK_J"], grid)
+        launch.spread(J, options["BLOCK_J"], grid, options["num_warps"])
         if kernel in (_bilinear_form_streamed2, _bilinear_form_streamed2_described)
         else (1, 0)
     )
@@ -590,9 +639,9 @@ def _bilinear__launch(call, dims, x, w, z, bias, y):
                 options,
                 *launch.describe((x, w, z, y_sum_part), tiles),
                 M,
-                O,
                 I,
                 J,
+                splits,
                 span,
                 z.stride(0),
                 z.stride(1),
@@ -600,6 +649,7 @@ def _bilinear__launch(call, dims, x, w, z, bias, y):
                 y_sum_part.stride(1),
                 y_sum_part.stride(2),
                 INDEX=launch.index_type(x, w, z, y_sum_part),
+                GROUP=16,
             )
         else:
             call.start(
@@ -611,9 +661,9 @@ def _bilinear__launch(call, dims, x, w, z, bias, y):
                 z,
                 y_sum_part,
                 M,
-                O,
                 I,
                 J,
+                splits,
                 span,
                 x.stride(0),
                 x.stride(1),
@@ -626,8 +676,9 @@ def _bilinear__launch(call, dims, x, w, z, bias, y):
                 y_sum_part.stride(1),
                 y_sum_part.stride(2),
                 INDEX=launch.index_type(x, w, z, y_sum_part),
+                GROUP=16,
             )
-        kernel, grid, options = _configure_bilinear_form_merge(M, O, I, splits)
+        kernel, grid, options = _configure_bilinear_form_merge(M, O, splits)
         call.start(
             kernel,
             grid,

@@ -609,7 +609,7 @@ def _linear_attention_chunks_streamed2(
                 + d[None, :] * q_stride_D
             )
             mask_5 = (i[:, None] < C) & (d[None, :] < D)
-            q = tl.load(q_at, mask=mask_5, other=0.0, eviction_policy="evict_first")
+            q = tl.load(q_at, mask=mask_5, other=0.0)
             p_at = (
                 p_ptr
                 + b * p_stride_B
@@ -724,7 +724,7 @@ def _linear_attention_chunks_streamed2_described(
                 + d[None, :] * q_stride_D
             )
             mask_5 = (i[:, None] < C) & (d[None, :] < D)
-            q = tl.load(q_at, mask=mask_5, other=0.0, eviction_policy="evict_first")
+            q = tl.load(q_at, mask=mask_5, other=0.0)
             p = p_desc.load([b, h, n, d_start, e_start]).reshape(BLOCK_D, BLOCK_E)
             # far[b, h, n, i, e] = sum[d] using bf16 (q[b, h, n * C + i, d] * p[b, h, n, d, e]) for n < N, i < C
             far = tl.dot(q.to(tl.bfloat16), p.to(tl.bfloat16), far, input_precision="ieee")
@@ -801,7 +801,7 @@ def _linear_attention_chunks_streamed3(
                 + d[None, :] * q_stride_D
             )
             mask = (i[:, None] < C) & (d[None, :] < D)
-            q = tl.load(q_at, mask=mask, other=0.0, eviction_policy="evict_first")
+            q = tl.load(q_at, mask=mask, other=0.0)
             p_at = (
                 p_ptr
                 + b * p_stride_B
@@ -842,7 +842,7 @@ def _linear_attention_chunks_streamed3(
                         + d[None, :] * q_stride_D
                     )
                     mask_4 = (i[:, None] < C) & (d[None, :] < D)
-                    q = tl.load(q_at, mask=mask_4, other=0.0, eviction_policy="evict_first")
+                    q = tl.load(q_at, mask=mask_4, other=0.0)
                     k_at = (
                         k_ptr
                         + b * k_stride_B
@@ -930,7 +930,7 @@ def _linear_attention_chunks_streamed3_described(
                 + d[None, :] * q_stride_D
             )
             mask = (i[:, None] < C) & (d[None, :] < D)
-            q = tl.load(q_at, mask=mask, other=0.0, eviction_policy="evict_first")
+            q = tl.load(q_at, mask=mask, other=0.0)
             p = p_desc.load([b, h, n, d_start, e_start]).reshape(BLOCK_D, BLOCK_E)
             # far[b, h, n, i, e] = sum[d] using bf16 (q[b, h, n * C + i, d] * p[b, h, n, d, e]) for n < N, i < C
             far = tl.dot(q.to(tl.bfloat16), p.to(tl.bfloat16), far, input_precision="ieee")
@@ -962,7 +962,7 @@ def _linear_attention_chunks_streamed3_described(
                         + d[None, :] * q_stride_D
                     )
                     mask_3 = (i[:, None] < C) & (d[None, :] < D)
-                    q = tl.load(q_at, mask=mask_3, other=0.0, eviction_policy="evict_first")
+                    q = tl.load(q_at, mask=mask_3, other=0.0)
                     k_at = (
                         k_ptr
                         + b * k_stride_B
@@ -1546,7 +1546,7 @@ def _linear_attention__fused_all_streamed1(
                 + d[None, :] * q_stride_D
             )
             mask = (i[:, None] < C) & (d[None, :] < D)
-            q = tl.load(q_at, mask=mask, other=0.0, eviction_policy="evict_first")
+            q = tl.load(q_at, mask=mask, other=0.0)
             k_at = (
                 k_ptr
                 + b * k_stride_B
@@ -1555,7 +1555,7 @@ def _linear_attention__fused_all_streamed1(
                 + d[:, None] * k_stride_D
             )
             mask_2 = (d[:, None] < D) & (j[None, :] < C)
-            k = tl.load(k_at, mask=mask_2, other=0.0, eviction_policy="evict_first")
+            k = tl.load(k_at, mask=mask_2, other=0.0)
             # s[b, h, n, i, j] = sum[d](q[b, h, n * C + i, d] * k[b, h, n * C + j, d]) for n < N, i < C, j <= i
             s = tl.dot(q, k, input_precision="ieee")
             v_at = (
@@ -1648,7 +1648,7 @@ def _linear_attention__fused_all_streamed2(
                     + d[None, :] * q_stride_D
                 )
                 mask = (i[:, None] < C) & (d[None, :] < D)
-                q = tl.load(q_at, mask=mask, other=0.0, eviction_policy="evict_first")
+                q = tl.load(q_at, mask=mask, other=0.0)
                 k_at = (
                     k_ptr
                     + b * k_stride_B
@@ -1657,7 +1657,7 @@ def _linear_attention__fused_all_streamed2(
                     + d[:, None] * k_stride_D
                 )
                 mask_2 = (d[:, None] < D) & (j[None, :] < C)
-                k = tl.load(k_at, mask=mask_2, other=0.0, eviction_policy="evict_first")
+                k = tl.load(k_at, mask=mask_2, other=0.0)
                 # s[b, h, n, i, j] = sum[d](q[b, h, n * C + i, d] * k[b, h, n * C + j, d]) for n < N, i < C, j <= i
                 s = tl.dot(q, k, input_precision="ieee")
                 v_at = (
@@ -1668,7 +1668,7 @@ def _linear_attention__fused_all_streamed2(
                     + e[None, :] * v_stride_E
                 )
                 mask_3 = (j[:, None] < C) & (e[None, :] < E)
-                v = tl.load(v_at, mask=mask_3, other=0.0, eviction_policy="evict_first")
+                v = tl.load(v_at, mask=mask_3, other=0.0)
                 # near[b, h, n, i, e] = sum[j] using bf16 (s[b, h, n, i, j] * v[b, h, n * C + j, e]) for n < N, i <…
                 mask_4 = (j[None, :] < C) & (j[None, :] <= i[:, None])
                 near = tl.dot(

@@ -60,7 +60,7 @@ def _linear_cross_entropy_fused_streamed0(
     # lse[m] = logsumexp[v](z[m, v])
     lse = lse_m + tl.log(lse_sum)
     tl.store(lse_ptr + m * lse_stride_M, lse, mask=m < M)
-    mask_3 = (v[None, :] < V) & (label[:, None] <= v[None, :]) & (v[None, :] <= label[:, None])
+    mask_3 = (v[None, :] < V) & (label[:, None] == v[None, :])
     select = tl.sum(tl.where(mask_3, z, 0.0), axis=1)
     # loss[m] = where(label[m] == ignore, 0, lse[m] - z[m, label[m]])
     loss = tl.where(label == tl.cast(ignore, tl.int64), 0.0, lse - select)
@@ -106,7 +106,7 @@ def _linear_cross_entropy_fused_streamed0_described(
     # lse[m] = logsumexp[v](z[m, v])
     lse = lse_m + tl.log(lse_sum)
     tl.store(lse_ptr + m * lse_stride_M, lse, mask=m < M)
-    mask = (v[None, :] < V) & (label[:, None] <= v[None, :]) & (v[None, :] <= label[:, None])
+    mask = (v[None, :] < V) & (label[:, None] == v[None, :])
     select = tl.sum(tl.where(mask, z, 0.0), axis=1)
     # loss[m] = where(label[m] == ignore, 0, lse[m] - z[m, label[m]])
     loss = tl.where(label == tl.cast(ignore, tl.int64), 0.0, lse - select)
@@ -154,7 +154,7 @@ def _linear_cross_entropy_fused_streamed1(
             k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
             x_at = x_ptr + m[:, None] * x_stride_M + k[None, :] * x_stride_K
             mask = (m[:, None] < M) & (k[None, :] < K)
-            x = tl.load(x_at, mask=mask, other=0.0, eviction_policy="evict_first")
+            x = tl.load(x_at, mask=mask, other=0.0)
             w_at = w_ptr + v[None, :] * w_stride_V + k[:, None] * w_stride_K
             mask_2 = (k[:, None] < K) & (v[None, :] < V)
             w = tl.load(w_at, mask=mask_2, other=0.0)
@@ -164,11 +164,14 @@ def _linear_cross_entropy_fused_streamed1(
         lse_m_new = maximum(lse_m, lse_m_chunk)
         # before the first finite value the state has no mass: keep exp(-inf - -inf) out
         lse_m_safe = tl.where(lse_m_new == float("-inf"), 0.0, lse_m_new)
-        scale = tl.exp(lse_m - lse_m_safe)
+        lse_m_safe_log2 = lse_m_safe * 1.4426950408889634
+        scale = tl.exp2(lse_m * 1.4426950408889634 - lse_m_safe_log2)
         lse_sum = lse_sum * scale
-        lse_sum_chunk = tl.sum(tl.where(v[None, :] < V, tl.exp(z - lse_m_safe[:, None]), 0.0), axis=1)
+        lse_sum_chunk = tl.sum(
+            tl.where(v[None, :] < V, tl.exp2(z * 1.4426950408889634 - lse_m_safe_log2[:, None]), 0.0), axis=1
+        )
         lse_sum = lse_sum + lse_sum_chunk
-        mask_3 = (v[None, :] < V) & (label[:, None] <= v[None, :]) & (v[None, :] <= label[:, None])
+        mask_3 = (v[None, :] < V) & (label[:, None] == v[None, :])
         select_chunk = tl.sum(tl.where(mask_3, z, 0.0), axis=1)
         select = select + select_chunk
         lse_m = lse_m_new
@@ -225,11 +228,14 @@ def _linear_cross_entropy_fused_streamed1_described(
         lse_m_new = maximum(lse_m, lse_m_chunk)
         # before the first finite value the state has no mass: keep exp(-inf - -inf) out
         lse_m_safe = tl.where(lse_m_new == float("-inf"), 0.0, lse_m_new)
-        scale = tl.exp(lse_m - lse_m_safe)
+        lse_m_safe_log2 = lse_m_safe * 1.4426950408889634
+        scale = tl.exp2(lse_m * 1.4426950408889634 - lse_m_safe_log2)
         lse_sum = lse_sum * scale
-        lse_sum_chunk = tl.sum(tl.where(v[None, :] < V, tl.exp(z - lse_m_safe[:, None]), 0.0), axis=1)
+        lse_sum_chunk = tl.sum(
+            tl.where(v[None, :] < V, tl.exp2(z * 1.4426950408889634 - lse_m_safe_log2[:, None]), 0.0), axis=1
+        )
         lse_sum = lse_sum + lse_sum_chunk
-        mask = (v[None, :] < V) & (label[:, None] <= v[None, :]) & (v[None, :] <= label[:, None])
+        mask = (v[None, :] < V) & (label[:, None] == v[None, :])
         select_chunk = tl.sum(tl.where(mask, z, 0.0), axis=1)
         select = select + select_chunk
         lse_m = lse_m_new
@@ -243,7 +249,7 @@ def _linear_cross_entropy_fused_streamed1_described(
     tl.store(loss_ptr + m * loss_stride_M, loss, mask=m < M)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["splits"])
 def _linear_cross_entropy_fused_streamed1_part(
     x_ptr,
     w_ptr,
@@ -254,6 +260,7 @@ def _linear_cross_entropy_fused_streamed1_part(
     M,
     V,
     K,
+    splits,
     span,
     x_stride_M,
     x_stride_K,
@@ -269,6 +276,7 @@ def _linear_cross_entropy_fused_streamed1_part(
     BLOCK_M: tl.constexpr,
     BLOCK_K: tl.constexpr,
     BLOCK_V: tl.constexpr,
+    GROUP: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: m in parallel by blocks, v streamed, k streamed, v in splits parts.
@@ -277,8 +285,8 @@ def _linear_cross_entropy_fused_streamed1_part(
     lse: online beside lse by g = exp(m_old - m_new).
     """
     pid = tl.program_id(0).to(INDEX)
-    m = (pid % tl.cdiv(M, BLOCK_M)) * BLOCK_M + tl.arange(0, BLOCK_M)
-    part = pid // tl.cdiv(M, BLOCK_M)
+    pid_m, part = grouped(pid, tl.cdiv(M, BLOCK_M), splits, GROUP)
+    m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
     label = tl.load(label_ptr + m * label_stride_M, mask=m < M, other=0)
     lse_m = tl.full((BLOCK_M,), float("-inf"), tl.float32)
     lse_sum = tl.zeros((BLOCK_M,), tl.float32)
@@ -300,11 +308,14 @@ def _linear_cross_entropy_fused_streamed1_part(
         lse_m_new = maximum(lse_m, lse_m_chunk)
         # before the first finite value the state has no mass: keep exp(-inf - -inf) out
         lse_m_safe = tl.where(lse_m_new == float("-inf"), 0.0, lse_m_new)
-        scale = tl.exp(lse_m - lse_m_safe)
+        lse_m_safe_log2 = lse_m_safe * 1.4426950408889634
+        scale = tl.exp2(lse_m * 1.4426950408889634 - lse_m_safe_log2)
         lse_sum = lse_sum * scale
-        lse_sum_chunk = tl.sum(tl.where(v[None, :] < V, tl.exp(z - lse_m_safe[:, None]), 0.0), axis=1)
+        lse_sum_chunk = tl.sum(
+            tl.where(v[None, :] < V, tl.exp2(z * 1.4426950408889634 - lse_m_safe_log2[:, None]), 0.0), axis=1
+        )
         lse_sum = lse_sum + lse_sum_chunk
-        mask_3 = (v[None, :] < V) & (label[:, None] <= v[None, :]) & (v[None, :] <= label[:, None])
+        mask_3 = (v[None, :] < V) & (label[:, None] == v[None, :])
         select_chunk = tl.sum(tl.where(mask_3, z, 0.0), axis=1)
         select = select + select_chunk
         lse_m = lse_m_new
@@ -316,7 +327,7 @@ def _linear_cross_entropy_fused_streamed1_part(
     tl.store(select_part_at, select, mask=m < M)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["splits"])
 def _linear_cross_entropy_fused_streamed1_part_described(
     x_desc,
     w_desc,
@@ -327,6 +338,7 @@ def _linear_cross_entropy_fused_streamed1_part_described(
     M,
     V,
     K,
+    splits,
     span,
     label_stride_M,
     lse_m_part_stride_splits,
@@ -338,6 +350,7 @@ def _linear_cross_entropy_fused_streamed1_part_described(
     BLOCK_M: tl.constexpr,
     BLOCK_K: tl.constexpr,
     BLOCK_V: tl.constexpr,
+    GROUP: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: m in parallel by blocks, v streamed, k streamed, v in splits parts; tiles move through descriptors.
@@ -346,9 +359,9 @@ def _linear_cross_entropy_fused_streamed1_part_described(
     lse: online beside lse by g = exp(m_old - m_new).
     """
     pid = tl.program_id(0).to(INDEX)
-    m_first = (pid % tl.cdiv(M, BLOCK_M)) * BLOCK_M
+    pid_m, part = grouped(pid, tl.cdiv(M, BLOCK_M), splits, GROUP)
+    m_first = pid_m * BLOCK_M
     m = m_first + tl.arange(0, BLOCK_M)
-    part = pid // tl.cdiv(M, BLOCK_M)
     label = tl.load(label_ptr + m * label_stride_M, mask=m < M, other=0)
     lse_m = tl.full((BLOCK_M,), float("-inf"), tl.float32)
     lse_sum = tl.zeros((BLOCK_M,), tl.float32)
@@ -365,11 +378,14 @@ def _linear_cross_entropy_fused_streamed1_part_described(
         lse_m_new = maximum(lse_m, lse_m_chunk)
         # before the first finite value the state has no mass: keep exp(-inf - -inf) out
         lse_m_safe = tl.where(lse_m_new == float("-inf"), 0.0, lse_m_new)
-        scale = tl.exp(lse_m - lse_m_safe)
+        lse_m_safe_log2 = lse_m_safe * 1.4426950408889634
+        scale = tl.exp2(lse_m * 1.4426950408889634 - lse_m_safe_log2)
         lse_sum = lse_sum * scale
-        lse_sum_chunk = tl.sum(tl.where(v[None, :] < V, tl.exp(z - lse_m_safe[:, None]), 0.0), axis=1)
+        lse_sum_chunk = tl.sum(
+            tl.where(v[None, :] < V, tl.exp2(z * 1.4426950408889634 - lse_m_safe_log2[:, None]), 0.0), axis=1
+        )
         lse_sum = lse_sum + lse_sum_chunk
-        mask = (v[None, :] < V) & (label[:, None] <= v[None, :]) & (v[None, :] <= label[:, None])
+        mask = (v[None, :] < V) & (label[:, None] == v[None, :])
         select_chunk = tl.sum(tl.where(mask, z, 0.0), axis=1)
         select = select + select_chunk
         lse_m = lse_m_new
@@ -448,6 +464,7 @@ def _configure_linear_cross_entropy_fused(
     V: int,
     K: int,
     width: int,
+    aligned: bool,
     described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
@@ -482,15 +499,52 @@ def _configure_linear_cross_entropy_fused(
                 ),
             )
         return _linear_cross_entropy_fused_streamed0, triton.cdiv(M, options["BLOCK_M"]), options, None
-    BLOCK_M = launch.power_of_2(M, 16, 128 if width < 4 else 32)
-    BLOCK_V = launch.power_of_2(V, 16, 64 if width < 4 else 32)
-    BLOCK_K = launch.power_of_2(K, 16, 64 if width < 4 else 32)
+    # rows, columns, depth, warps, stages: the first that fills the device
+    tiles = (
+        (128, 128, 64, 8, 4),
+        (128, 64, 64, 4, 3),
+        (64, 128, 64, 4, 4),
+        (64, 64, 128, 4, 3),
+        (64, 64, 64, 4, 4),
+        (32, 64, 128, 4, 4),
+        (32, 64, 64, 4, 4),
+        (16, 128, 64, 4, 4),
+        (16, 64, 128, 4, 4),
+        (16, 32, 128, 2, 4),
+        (16, 16, 64, 2, 4),
+    )
+    if width == 4:
+        tiles = (
+            (64, 64, 16, 4, 2),
+            (64, 32, 16, 4, 2),
+            (32, 32, 32, 4, 2),
+            (16, 32, 32, 2, 2),
+            (16, 16, 32, 2, 2),
+        )
+    elif described:
+        tiles = (
+            (128, 256, 64, 8, 3),
+            (128, 128, 64, 8, 4),
+            (128, 64, 64, 4, 3),
+            (64, 128, 64, 4, 4),
+            (64, 64, 128, 4, 3),
+            (64, 64, 64, 4, 4),
+            (32, 64, 128, 4, 4),
+            (32, 64, 64, 4, 4),
+            (16, 128, 64, 4, 4),
+            (16, 64, 128, 4, 4),
+            (16, 32, 128, 2, 4),
+            (16, 16, 64, 2, 4),
+        )
+    elif not aligned:
+        tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
+    BLOCK_M, BLOCK_V, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, M, V)
     options = {
         "BLOCK_M": BLOCK_M,
         "BLOCK_K": BLOCK_K,
         "BLOCK_V": BLOCK_V,
-        "num_warps": 8 if width < 4 else 4,
-        "num_stages": 2,
+        "num_warps": num_warps,
+        "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_linear_cross_entropy_fused_streamed1")
@@ -510,15 +564,14 @@ def _configure_linear_cross_entropy_fused(
     return _linear_cross_entropy_fused_streamed1, triton.cdiv(M, options["BLOCK_M"]), options, None
 
 
-def _configure_linear_cross_entropy_fused_merge(M: int, K: int, splits: int):
+def _configure_linear_cross_entropy_fused_merge(M: int, splits: int):
     """Kernel, grid and launch options of `_linear_cross_entropy_fused_streamed1_merge` for one shape."""
     BLOCK_splits = launch.power_of_2(splits)
     BLOCK_M = launch.power_of_2(M, 1, 128)
-    BLOCK_K = launch.power_of_2(K, 1, 1)
     options = {
         "BLOCK_splits": BLOCK_splits,
         "BLOCK_M": BLOCK_M,
-        "num_warps": launch.warps(BLOCK_splits * BLOCK_M * BLOCK_K, 32),
+        "num_warps": launch.warps(BLOCK_splits * BLOCK_M, 32),
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
@@ -544,13 +597,18 @@ def _linear_cross_entropy__check(x, w, label, ignore):
 def _linear_cross_entropy__launch(call, dims, x, w, label, ignore, loss, lse):
     """Start the kernels of `linear_cross_entropy` on checked arguments; `call` remembers them for calls of this kind."""
     M, V, K, _ = dims
+    aligned = launch.aligned(x, w)
     width = max(t.element_size() for t in (x, w))
     described = launch.describable(x, w)
+    if not described and copying.copies_pay(M, V, x, w):
+        x = copying.aligned_rows(call, x)
+        w = copying.aligned_rows(call, w)
+        described = launch.describable(x, w)
     kernel, grid, options, tiles = _configure_linear_cross_entropy_fused(
-        M, V, K, width, described, tuned=call.tuned("fused")
+        M, V, K, width, aligned, described, tuned=call.tuned("fused")
     )
     splits, span = (
-        launch.split(V, options["BLOCK_V"], grid)
+        launch.spread(V, options["BLOCK_V"], grid, options["num_warps"])
         if kernel in (_linear_cross_entropy_fused_streamed1, _linear_cross_entropy_fused_streamed1_described)
         else (1, 0)
     )
@@ -568,6 +626,7 @@ def _linear_cross_entropy__launch(call, dims, x, w, label, ignore, loss, lse):
                 M,
                 V,
                 K,
+                splits,
                 span,
                 label.stride(0),
                 lse_m_part.stride(0),
@@ -577,6 +636,7 @@ def _linear_cross_entropy__launch(call, dims, x, w, label, ignore, loss, lse):
                 select_part.stride(0),
                 select_part.stride(1),
                 INDEX=launch.index_type(x, w, label, lse_m_part, lse_sum_part, select_part),
+                GROUP=16,
             )
         else:
             call.start(
@@ -592,6 +652,7 @@ def _linear_cross_entropy__launch(call, dims, x, w, label, ignore, loss, lse):
                 M,
                 V,
                 K,
+                splits,
                 span,
                 x.stride(0),
                 x.stride(1),
@@ -605,8 +666,9 @@ def _linear_cross_entropy__launch(call, dims, x, w, label, ignore, loss, lse):
                 select_part.stride(0),
                 select_part.stride(1),
                 INDEX=launch.index_type(x, w, label, lse_m_part, lse_sum_part, select_part),
+                GROUP=16,
             )
-        kernel, grid, options = _configure_linear_cross_entropy_fused_merge(M, K, splits)
+        kernel, grid, options = _configure_linear_cross_entropy_fused_merge(M, splits)
         call.start(
             kernel,
             grid,
