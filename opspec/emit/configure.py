@@ -23,6 +23,7 @@ from opspec.schedule.resources import (
     Limits,
     epilogue_registers,
     held_elements,
+    loaded_apart,
     offered_tiles,
     operand_bits,
     operand_kind,
@@ -30,7 +31,7 @@ from opspec.schedule.resources import (
     side_by_side,
 )
 from opspec.schedule.roles import fast_axes
-from opspec.schedule.tile import Combine, Fetch, Loop, TileProgram, statements
+from opspec.schedule.tile import Combine, Fetch, Loop, Multiply, TileProgram, statements
 
 PER_THREAD = 16
 DEPTH = 128  # of a tile whose summed index is whole
@@ -311,14 +312,16 @@ def _matmul_choice(
     product = next(iter(variant.roles.products.values()))
     kind = operand_kind(variant.program)
     busy, sharing = epilogue_registers(variant.program), side_by_side(variant.program)
-    result = result_bits(variant.program)
+    result, apart = result_bits(variant.program), loaded_apart(variant.program)
     if nested_product(variant.program) is not None:
         busy, result = 1, 0  # what a step folds lives beside the accumulator, of which nothing is stored
 
     def offered(kind: str, *, descriptors: bool) -> str:
         if sizes.product is not None:
             return _tiles_text(((sizes.product, sizes.product, least[product.k], 4, 2),))
-        return _tiles_text(offered_tiles(limits, kind, busy, sharing, descriptors=descriptors, result=result))
+        return _tiles_text(
+            offered_tiles(limits, kind, busy, sharing, descriptors=descriptors, result=result, apart=apart)
+        )
 
     blocks = [text.blocks[product.rows], text.blocks[product.columns], depth or text.blocks[product.k]]
     lines = ["# rows, columns, depth, warps, stages: the first that fills the device"]
@@ -372,7 +375,8 @@ def _chain_choice(
             size = "64 if width < 4 else 32" if axis in streams else "128 if width < 4 else 32"
             if axis in rows and fixed:
                 # the f32 accumulator takes a quarter of the registers, and its epilogue about as many
-                size = f"max(16, min(128, launch.share({ACCUMULATOR} if width < 4 else {ACCUMULATOR // 4}, {', '.join(fixed)})))"
+                room, beside = _room(variant.program, axis, text.blocks, fixed)
+                size = f"max(16, min(128, launch.share({room} if width < 4 else {room // 4}, {beside})))"
             if sizes.product is not None:
                 size = str(max(sizes.product, least[axis]))
             lines.append(_block(text, extent, axis, least[axis], size))
@@ -405,6 +409,25 @@ def _chain_choice(
     return Choice(
         kernel=text.name, test=test, lines=tuple(lines), blocks=blocks, warps="num_warps", stages="num_stages"
     )
+
+
+def _room(
+    program: TileProgram, rows: str, blocks: Mapping[str, str], fixed: Sequence[str]
+) -> tuple[int, str]:
+    """How many elements of a block product's result registers hold, and what those of a row are.
+
+    The widest result counts where no result has several of the whole axes ``fixed``, else all of these together;
+    a sum of the results over a stream lives beside them.
+    """
+    results = {s.var.axes for s in statements(program.body) if isinstance(s, Multiply)}
+    summed = any(isinstance(s, Combine) and s.var.axes in results for s in statements(program.body))
+    beside = [tuple(blocks[a] for a in axes if a != rows) for axes in results]
+    names = sorted({n for axes in beside for n in axes})
+    if len(fixed) < 2 or any(len(axes) != 1 for axes in beside) or not set(names) <= set(fixed):
+        return ACCUMULATOR, ", ".join(fixed)
+    return ACCUMULATOR // 2 if summed else ACCUMULATOR, f"max({', '.join(names)})" if len(
+        names
+    ) > 1 else names[0]
 
 
 def _edged(program: TileProgram, rows: str) -> bool:

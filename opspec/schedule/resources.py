@@ -77,11 +77,17 @@ class ProductTile:
         epilogue: int = 0,
         sharing: int = 1,
         result: int = 16,
+        apart: tuple[int, int] = (0, 0),
     ) -> bool:
-        """Whether a multiprocessor can hold one such block; ``epilogue``: further values per element."""
+        """Whether a multiprocessor can hold one such block; ``epilogue``: further values per element.
+
+        ``apart``: how many tiles of rows and of columns a step loads element by element, each with an address.
+        """
         # with descriptors neither addresses nor masks take registers, and an epilogue goes piece by piece
         held = sharing if descriptors else sharing + epilogue
         overhead = OVERHEAD_DESCRIBED if descriptors else OVERHEAD
+        elements = (apart[0] * self.rows + apart[1] * self.columns) * self.depth
+        overhead = max(overhead, 2 * elements // (32 * self.warps))
         registers = self.accumulator_registers() * held + overhead
         return (
             self.shared_memory(bits, descriptors=descriptors, sharing=sharing, result=result)
@@ -109,11 +115,15 @@ SHAPES: dict[str, tuple[tuple[int, int, int, int, int], ...]] = {
     "computed": (
         (128, 128, 64, 8, 3), (64, 64, 64, 4, 3), (32, 64, 64, 4, 3), (16, 32, 64, 4, 4), (16, 16, 64, 4, 4),
     ),
+    "apart": (
+        (128, 128, 64, 8, 4), (128, 128, 32, 8, 4), (128, 64, 32, 8, 3), (64, 64, 32, 4, 3), (32, 64, 32, 4, 3),
+        (32, 32, 32, 4, 3), (16, 32, 32, 2, 3), (16, 16, 32, 2, 3),
+    ),
     "32": (
         (64, 64, 16, 4, 2), (64, 32, 16, 4, 2), (32, 32, 32, 4, 2), (16, 32, 32, 2, 2), (16, 16, 32, 2, 2),
     ),
 }  # fmt: skip
-BITS = {"16": 16, "8": 8, "mixed": 16, "computed": 16, "32": 32}
+BITS = {"16": 16, "8": 8, "mixed": 16, "computed": 16, "apart": 16, "32": 32}
 
 
 def candidates(kind: str) -> Iterator[ProductTile]:
@@ -129,6 +139,8 @@ def operand_kind(program: TileProgram) -> str:
     if 0 in bits:
         return "computed"
     narrow = {b for b in bits if b <= 8}
+    if not narrow and any(loaded_apart(program)):
+        return "apart"
     return "16" if not narrow else "mixed" if bits - narrow else "8"
 
 
@@ -145,6 +157,21 @@ def operand_bits(program: TileProgram) -> set[int]:
                 stored = () if fetch is None else choices(tensors[fetch.tensor].dtype)
                 bits |= {d.bits for d in stored} or {0}
     return bits
+
+
+def loaded_apart(program: TileProgram) -> tuple[int, int]:
+    """How many operands with rows and with columns a step loads whose neighbours in memory are no neighbours in the
+    tile: ``a[m, k, 0]``.
+    """
+    fetched = {s.var.name: s for s in statements(program.body) if isinstance(s, Fetch) and s.raw}
+    found: dict[str, int] = {}
+    for s in statements(program.body):
+        if isinstance(s, Multiply):
+            for side, o in enumerate((s.a, s.b)):
+                fetch = fetched.get(o.value.name) if isinstance(o.value, Read) else None
+                if fetch is not None and not fetch.at[-1].free_indices() & set(fetch.var.axes):
+                    found[fetch.var.name] = side
+    return sum(v == 0 for v in found.values()), sum(v == 1 for v in found.values())
 
 
 def epilogue_registers(program: TileProgram) -> int:
@@ -230,6 +257,7 @@ def offered_tiles(
     *,
     descriptors: bool = False,
     result: int = 16,
+    apart: tuple[int, int] = (0, 0),
 ) -> tuple[tuple[int, int, int, int, int], ...]:
     """For each shape the deepest pipeline that fits; shapes that don't fit are dropped."""
     out: dict[tuple[int, int, int], tuple[int, int, int, int, int]] = {}
@@ -244,6 +272,7 @@ def offered_tiles(
             epilogue=epilogue,
             sharing=sharing,
             result=result,
+            apart=apart if kind == "apart" else (0, 0),
         ):
             out[key] = (tile.rows, tile.columns, tile.depth, tile.warps, tile.stages)
     return tuple(out.values())

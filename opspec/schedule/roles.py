@@ -16,7 +16,7 @@ from opspec.ir.integers import Int
 from opspec.ir.values import Binary, Cast, Read, Value
 from opspec.schedule.directions import both_ways, prefixes
 from opspec.schedule.exact import holds, number
-from opspec.schedule.graph import Fold, Graph, Load, Point, Prefix, Store
+from opspec.schedule.graph import Axes, Fold, Graph, Load, Point, Prefix, Store
 from opspec.schedule.segments import segments_of
 
 LARGE = 1 << 30
@@ -28,7 +28,7 @@ class Product:
     """A fold that a matrix unit can run: ``a`` carries rows and ``k``, ``b`` carries ``k`` and columns.
 
     ``cast``: the type both operands enter in; None leaves f32. ``steps``: further reduced axes, walked
-    one index at a time around the product. ``around``: axes that both operands carry, and later
+    one index at a time around the product. ``around``: axes that operands carry, and later
     folds reduce or scans run along, walked one index at a time outside of it.
     """
 
@@ -103,8 +103,20 @@ def _compatible(graph: Graph, products: dict[str, Product]) -> dict[str, Product
     blocked = {x for p in products.values() for x in (p.rows, p.columns, p.k)}
     free = {a for n in graph.nodes if isinstance(n, Store) for a in n.axes}
     folded = {a for n in graph.nodes if isinstance(n, Fold) and n.name not in products for a in n.over}
-    kept = {n: p for n, p in products.items() if not p.steps & (blocked | free | folded)}
-    return {n: p for n, p in kept.items() if not p.around & blocked}
+    around = {a for p in products.values() for a in p.around}
+    kept = {n: p for n, p in products.items() if not p.steps & (blocked | free | folded - around)}
+    # where one would walk what another blocks, the one with more work stays
+    chosen: dict[str, Product] = {}
+    for name, p in sorted(kept.items(), key=lambda item: -len(_work(graph, item[1]))):
+        own = {p.rows, p.columns, p.k}
+        if not any(p.around & {q.rows, q.columns, q.k} or q.around & own for q in chosen.values()):
+            chosen[name] = p
+    return {n: p for n, p in kept.items() if n in chosen}
+
+
+def _work(graph: Graph, product: Product) -> Axes:
+    """The axes of all that a product multiplies."""
+    return graph.axes_of(product.a) | graph.axes_of(product.b)
 
 
 def _laned(graph: Graph, stream: tuple[str, ...], products: dict[str, Product]) -> str | None:
@@ -204,10 +216,11 @@ def find_products(graph: Graph, grid: tuple[str, ...], inner: tuple[str, ...]) -
         columns = [x for x in (*inner, *grid) if x in right - left]
         if not rows or not columns:
             continue
-        pick_row, pick_column = _prefer(rows, inner), _prefer(columns, inner)
+        own = _around(graph, fold, set(inner) - over)
+        pick_row, pick_column = _prefer(graph, rows, inner, own), _prefer(graph, columns, inner, own)
         if pick_row is None or pick_column is None:
             continue
-        around = _around(graph, fold, (set(inner) - over) & graph.axes_of(a) & graph.axes_of(b))
+        around = own & (graph.axes_of(a) | graph.axes_of(b)) - {pick_row, pick_column}
         held = set(inner) - over - around
         if graph.axes_of(a) & held - {pick_row} or graph.axes_of(b) & held - {pick_column}:
             continue
@@ -227,20 +240,23 @@ def find_products(graph: Graph, grid: tuple[str, ...], inner: tuple[str, ...]) -
     return found
 
 
-def _around(graph: Graph, fold: Fold, shared: set[str]) -> set[str]:
-    """Axes of both operands along which a scan runs, or that other folds reduce and no store has."""
+def _around(graph: Graph, fold: Fold, axes: set[str]) -> set[str]:
+    """Those of the axes along which a scan runs, or that other folds reduce and no store has."""
     stored = {a for n in graph.nodes if isinstance(n, Store) for a in n.axes}
     later = {a for n in graph.nodes if isinstance(n, Fold) and n.name != fold.name for a in n.over}
     scanned = {n.along for n in graph.nodes if isinstance(n, Prefix)}
-    return shared & (scanned | later - stored)
+    return axes & (scanned | later - stored)
 
 
-def _prefer(names: list[str], inner: tuple[str, ...]) -> str | None:
-    """The one axis to tile: an inner one if there is exactly one, else the last grid axis."""
-    inside = [n for n in names if n in inner]
-    if len(inside) > 1:
+def _prefer(graph: Graph, names: list[str], inner: tuple[str, ...], around: set[str]) -> str | None:
+    """The one axis to tile: an inner one if there is any, else the last grid axis.
+
+    Of several inner ones the last meets the matrix unit; the others have to be axes ``around`` it.
+    """
+    inside = sorted((n for n in names if n in inner), key=axis_order(graph).index)
+    if set(inside[:-1]) - around:
         return None
-    return inside[0] if inside else names[-1]
+    return inside[-1] if inside else names[-1]
 
 
 def _before(graph: Graph, first: str, second: str) -> bool:
