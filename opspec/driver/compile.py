@@ -7,21 +7,25 @@ so they go to the terminal and an ignored cache, never into committed files.
 from __future__ import annotations
 
 import types
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from opspec.driver.targets import Target
 from opspec.emit.host import stored_extents
+from opspec.emit.names import escape
 from opspec.emit.signature import descriptor, identifiers, pointer, stride
-from opspec.emit.starting import KernelLaunch, streamed_tensors
+from opspec.emit.starting import TOGETHER, KernelLaunch, streamed_tensors
 from opspec.ir.dtypes import DType, DTypeParam
-from opspec.ir.program import Module, Op
+from opspec.ir.program import Module, Op, Tensor
+from opspec.schedule.nested import nested_product
 
 POINTER = {
     "f32": "*fp32", "bf16": "*bf16", "f16": "*fp16", "f8e4m3": "*fp8e4nv", "f8e5m2": "*fp8e5", "i8": "*i8", "i4": "*u8",
     "i32": "*i32", "i64": "*i64", "bool": "*i1",
 }  # fmt: skip
+SPAN = 256  # for the sizes of a stream in parts: a multiple of 16, as spans are
 SCALAR = {"float": "fp32", "int": "i32", "bool": "i32"}
 
 
@@ -44,8 +48,6 @@ def compile_first_choices(
     module: Module, op: Op, launches: tuple[KernelLaunch, ...], kernels: types.ModuleType, target: Target
 ) -> list[Compiled]:
     """Compile what the launcher would choose for each workload of an op; without one, for a middling shape."""
-    from opspec.emit.names import escape
-
     workloads = module.workloads_of(op.name)
     shapes = [(w.name, dict(w.cases[-1][1]), dict(w.dtypes)) for w in workloads]
     if not shapes:
@@ -70,14 +72,60 @@ def compile_first_choices(
             host["described"] = host["aligned"] and target.backend == "cuda" and int(target.arch) >= 90
             if not set(wanted) <= set(host):
                 continue
-            kernel, _, options, *more = function(*(host[w] for w in wanted))
-            tiles = more[0] if more else None
+            choice = function(*(host[w] for w in wanted))
+            kernel, options, tiles = started(launch, kernels, choice, full)
             key = f"{kernel.fn.__name__}:{options}:{dtypes}"
             if key in seen:
                 continue
             seen.add(key)
             out.append(_compile(op, launch, kernel, dict(options), tiles, dims, dtypes, workload, target))
     return out
+
+
+Tiles = tuple[tuple[int, ...] | None, ...] | None
+
+
+def started(
+    launch: KernelLaunch, kernels: types.ModuleType, choice: tuple[Any, ...], dims: dict[str, int]
+) -> tuple[Any, dict[str, Any], Tiles]:
+    """The kernel that a launcher starts first for a ``choice`` of its configuration, its options and tiles:
+    the chosen one, or the one that walks a part of its stream."""
+    from opspec.runtime import launch as runtime
+
+    kernel, grid, options, *more = choice
+    tiles: Tiles = more[0] if more else None
+    text = next((t for t in launch.texts if t.split is not None), None)
+    own = [t for t in (text, None if text is None else text.described) if t is not None]
+    chosen = next((t for t in own if t.name == kernel.fn.__name__), None)
+    if chosen is None or text is None or text.split is None:
+        return kernel, options, tiles
+    split = text.split.split
+    extent = next(a for a in launch.plan.variants[-1].program.axes if a.name == split.axis).extent
+    whole, chunk = extent.evaluate(dims), options[text.blocks[split.axis]]
+    if nested_product(split.partial) is not None:
+        parts, _ = runtime.spread(whole, chunk, grid, options["num_warps"])
+    else:
+        parts, _ = runtime.split(whole, chunk, grid, launch.steps)
+    if parts < 2:
+        return kernel, options, tiles
+    partial = text.split.partial
+    used = partial.described if tiles is not None and partial.described is not None else partial
+    given = dict(zip((t.name for t in _taken(launch, chosen.params)), tiles or (), strict=False))
+    mine = tuple(given.get(t.name) for t in _taken(launch, used.params)) if used.tiles else None
+    if set(text.edges) - set(partial.edges):
+        options = runtime.without_edges(options)
+    options = {k: v for k, v in options.items() if k in used.constexprs or not k.isupper()}
+    if "GROUP" in used.constexprs:
+        options["GROUP"] = TOGETHER
+    return getattr(kernels, used.name), options, mine
+
+
+def _taken(launch: KernelLaunch, params: Sequence[str]) -> list[Tensor]:
+    """The tensors among the parameters of a kernel, workspace of parts too."""
+    split = next((t.split for t in launch.texts if t.split is not None), None)
+    parts = split.split.parts if split is not None else ()
+    every = (*launch.plan.block.tensors, *parts)
+    return [t for t in every if {pointer(t.name), descriptor(t.name)} & set(params)]
 
 
 def _width(dtype: DType | DTypeParam, dtypes: dict[str, DType]) -> int:
@@ -93,7 +141,7 @@ def _compile(
     launch: KernelLaunch,
     kernel: Any,
     options: dict[str, Any],
-    tiles: tuple[tuple[int, ...] | None, ...] | None,
+    tiles: Tiles,
     dims: dict[str, int],
     dtypes: dict[str, DType],
     workload: str,
@@ -108,7 +156,10 @@ def _compile(
     values: dict[str, int] = {}
     signature: dict[str, str] = {}
     full = dims | {k: v.evaluate(dims) for k, v in op.derived}
-    for tensor in launch.plan.block.tensors:
+    split = next((t.split for t in launch.texts if t.split is not None), None)
+    sizes = () if split is None else (split.split.splits, split.split.span)
+    full |= dict.fromkeys(sizes, SPAN)
+    for tensor in (*launch.plan.block.tensors, *(() if split is None else split.split.parts)):
         signature[pointer(tensor.name)] = POINTER[_concrete(tensor.dtype, dtypes).name]
         values[pointer(tensor.name)] = 16
         step = 1
@@ -116,9 +167,7 @@ def _compile(
             signature[stride(tensor, i)] = "i32"
             values[stride(tensor, i)] = step
             step *= stored_extents(tensor)[i].evaluate(full)
-    taken = [
-        t for t in launch.plan.block.tensors if {pointer(t.name), descriptor(t.name)} & set(kernel.arg_names)
-    ]
+    taken = _taken(launch, kernel.arg_names)
     for tensor, tile in zip(taken, tiles or (), strict=bool(tiles)):
         if tile is not None:
             element = POINTER[_concrete(tensor.dtype, dtypes).name][1:]
@@ -126,6 +175,9 @@ def _compile(
     for dim in op.dims:
         signature[names[dim]] = "i32"
         values[names[dim]] = dims[dim]
+    for size in sizes:
+        signature[escape(size)] = "i32"
+        values[escape(size)] = SPAN
     for scalar in op.scalars:
         signature[names[scalar.name]] = SCALAR[scalar.dtype.kind]
         if scalar.dtype.kind != "float" and scalar.default is not None:

@@ -24,6 +24,7 @@ from opspec.schedule.resources import Limits
 from opspec.version import VERSION
 
 if TYPE_CHECKING:
+    from opspec.runtime.bench.inputs import InputSet
     from opspec.runtime.bench.measure import Bench
     from opspec.runtime.bench.model import Case, Driver
 
@@ -102,13 +103,13 @@ def tune(
     sets = make_sets(bench, subject.driver, case)
     references: Any
     try:
-        references = [reference_of(subject.driver, case, s) for s in (sets[0], sets[-1])]
+        references = [reference_of(subject.driver, s) for s in (sets[0], sets[-1])]
     except NotImplementedError:
         references = [_untuned(subject, bench, s) for s in (sets[0], sets[-1])]
     found: dict[Any, Any] = {}
     outcomes = []
     for launch in subject.launches:
-        bucket, choices = _choices(subject, sets[0].arguments, case, launch, device, count)
+        bucket, choices = _choices(subject, sets[0], case, launch, device, count)
         block = launch.plan.block.name
         outcome = Outcome(op=subject.name, kernel=block, case=case, device=device, bucket=bucket)
         key = (subject.name, block, device, bucket)
@@ -127,7 +128,7 @@ def _untuned(subject: Subject, bench: Bench, inputs: Any) -> tuple[Any, ...]:
     from opspec.runtime.bench.check import as_tuple
     from opspec.runtime.bench.measure import changed
 
-    outputs = subject.function({})(*inputs.arguments)
+    outputs = inputs.call(subject.function({}))
     bench.synchronize()
     made = as_tuple(outputs) if subject.driver.outputs else ()
     results = (*made, *(t.clone() for t in changed(subject.driver, inputs)))
@@ -136,7 +137,7 @@ def _untuned(subject: Subject, bench: Bench, inputs: Any) -> tuple[Any, ...]:
 
 
 def _choices(
-    subject: Subject, arguments: Sequence[Any], case: Case, launch: KernelLaunch, device: str, count: int
+    subject: Subject, inputs: InputSet, case: Case, launch: KernelLaunch, device: str, count: int
 ) -> tuple[str, list[Candidate]]:
     """The bucket of the call, and what to try for one kernel block; the untuned choice first."""
     dtypes = {
@@ -146,14 +147,14 @@ def _choices(
     extents = {a.name: a.extent.evaluate(full) for a in launch.plan.variants[0].program.axes}
     bits = max((_concrete(t.dtype, dtypes).bits for t in streamed_tensors(launch.plan)), default=32)
     block = launch.plan.block.name
-    bucket, chosen, options = probe(subject, arguments, block, {})
+    bucket, chosen, options = probe(subject, inputs, block, {})
     if not chosen:
         return bucket, []  # no element, no launch
     several = [candidates(launch, chosen, options, extents, bits, subject.limits)]
     place = [t.name for t in launch.texts].index(chosen)
     for text in launch.texts[place + 1 :]:
         forced: dict[Any, Any] = {(subject.name, block, device, bucket): {text.name: {}}}
-        _, variant, options = probe(subject, arguments, block, forced)
+        _, variant, options = probe(subject, inputs, block, forced)
         if variant == text.name:
             several.append(candidates(launch, variant, options, extents, bits, subject.limits))
     mixed: list[Candidate] = []
@@ -167,7 +168,7 @@ def _concrete(dtype: DType | DTypeParam, dtypes: Mapping[str, DType]) -> DType:
 
 
 def probe(
-    subject: Subject, arguments: Sequence[Any], block: str, tunings: Mapping[Any, Any]
+    subject: Subject, inputs: InputSet, block: str, tunings: Mapping[Any, Any]
 ) -> tuple[str, str, dict[str, int]]:
     """The bucket of a call, and which variant of a kernel block it would launch with which options."""
     from opspec.runtime.calls import Call
@@ -206,7 +207,7 @@ def probe(
     made = subject.driver.function
     function = types.FunctionType(made.__code__, names, made.__name__, made.__defaults__)
     function.__kwdefaults__ = made.__kwdefaults__
-    function(*arguments)
+    inputs.call(function)
     variant, options = seen.get(block, ("", {}))
     return shapes[0], variant, options
 

@@ -8,16 +8,27 @@ from fractions import Fraction
 from typing import Any
 
 from opspec.emit.costs import extra_symbols
-from opspec.emit.formula import NoFormula, dtype_lines, formula, parameters
+from opspec.emit.formula import (
+    NoFormula,
+    dtype_lines,
+    formula,
+    free_dims,
+    keyword_scalars,
+    keywords,
+    parameters,
+)
+from opspec.emit.formula_reductions import stored_dtype
 from opspec.emit.host import host_int, tuple_text
 from opspec.emit.launcher import python_number
 from opspec.emit.layout import fold
 from opspec.emit.names import escape
+from opspec.emit.scales import input_scales
 from opspec.emit.segment_formula import segment_total
-from opspec.ir.dtypes import Storage, choices, compute_dtype
+from opspec.emit.signs import Signs
+from opspec.ir.dtypes import F32, DTypeParam, Storage, choices, compute_dtype
 from opspec.ir.integers import Datum, Int
 from opspec.ir.program import Lengths, Module, Op, Tensor
-from opspec.ir.values import Binary, Read, Reduce, integers, walk
+from opspec.ir.values import Binary, Cast, Read, Reduce, Value, integers, walk
 
 MOST = 32  # lengths of a distribution that a driver states
 
@@ -41,6 +52,7 @@ class DriverModel:
     reference: Reference
     cost: str
     inputs: tuple[str, ...]
+    keywords: tuple[str, ...]
     outputs: str
     dtypes: str
     workloads: tuple[str, ...]
@@ -60,7 +72,8 @@ def driver_model(module: Module, op: Op, function: str, launches: int, costs: di
         function=f"kernel.{function}",
         reference=_reference(op, f"reference_{op.name}" if many else "reference"),
         cost=_cost(op, costs),
-        inputs=_group("inputs", "()", [line for p in op.parameters for line in _input(op, p, dims)]),
+        inputs=_group("inputs", "()", _inputs(module, op, dims)),
+        keywords=_keywords(op),
         outputs=tuple_text([f'"{t.name}"' for t in op.results]) if op.results else "()",
         dtypes="{"
         + ", ".join(f'"{p.name}": {tuple_text([_quote(c.name) for c in p.choices])}' for p in op.dtype_params)
@@ -89,7 +102,8 @@ def _quote(text: str) -> str:
 
 
 def _reference(op: Op, name: str) -> Reference:
-    params = ", ".join(parameters(op))
+    named = keywords(op)
+    params = ", ".join([*parameters(op), *(["*"] if named else []), *named])
     try:
         lines = dtype_lines(op, formula(op))
     except NoFormula as reason:
@@ -141,9 +155,32 @@ def _moments(op: Op, costs: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _input(op: Op, name: str, dims: dict[str, str]) -> Iterator[str]:
+def _keywords(op: Op) -> tuple[str, ...]:
+    """The keyword argument with what is passed by name, or nothing."""
+    items = [f'"{escape(s.name)}": 1' for s in keyword_scalars(op)]
+    items += [f'"{escape(d)}": d["{d}"]' for d in free_dims(op)]
+    if not items:
+        return ()
+    lines = fold(f"    keywords=lambda d: {{{', '.join(items)}}},", 106, inside=True)
+    return tuple(line.removeprefix("    ") for line in lines)
+
+
+def _inputs(module: Module, op: Op, dims: dict[str, str]) -> list[str]:
+    """Every positional argument, and how it is filled."""
+    signs = Signs(op)
+    scales = input_scales(op, module.workloads_of(op.name), signs)
+    drawn = {name: f", scale=lambda d: {size.text(dims)}" for name, size in scales.items()}
+    for name in {t.name for t in op.tensors} & (signs.positive | signs.shares):
+        kind = "positive" if name in signs.positive else "uniform"
+        drawn[name] = f', kind="{kind}"' + drawn.get(name, "")
+    return [line for p in op.parameters for line in _input(op, p, dims, drawn.get(p, ""))]
+
+
+def _input(op: Op, name: str, dims: dict[str, str], drawn: str) -> Iterator[str]:
     scalar = next((s for s in op.scalars if s.name == name), None)
     if scalar is not None:
+        if scalar in keyword_scalars(op):
+            return
         value = scalar.default if scalar.default is not None else 1
         yield f'bench.ScalarInput("{name}", {python_number(value)})'
         return
@@ -151,7 +188,7 @@ def _input(op: Op, name: str, dims: dict[str, str]) -> Iterator[str]:
     if tensor is None or tensor.role == "out":
         return
     shape = tuple_text([host_int(e, dims) for e in tensor.extents]) if tensor.extents else "()"
-    extra = _kind(op, tensor, dims)
+    extra = _kind(op, tensor, dims) or drawn
     inout = ", inout=True" if tensor.role == "inout" else ""
     yield f'bench.TensorInput("{name}", dtype="{tensor.dtype.name}", extents=lambda d: {shape}{extra}{inout})'
 
@@ -261,8 +298,28 @@ def _tolerance(op: Op, dims: dict[str, str]) -> str:
             if define.value.using is not None:
                 relative = max(relative, 2.0**-8 if define.value.using != "tf32" else 2.0**-11)
     body = " + ".join([*dict.fromkeys(terms), str(4 * operations)])
-    extra = f", relative={relative!r}" if relative else ""
+    extra = _relative(op, relative)
+    if any(isinstance(n, Cast) and n.dtype.kind == "int" and n.x.dtype is F32 for n in _nodes(op)):
+        extra += ", codes=1"  # a rounding before the cast may carry a value over a tie
     return f"lambda d, t: bench.Tolerance(terms={body}{extra})"
+
+
+def _nodes(op: Op) -> Iterator[Value]:
+    return (n for d in op.defines for n in walk(d.value))
+
+
+def _relative(op: Op, using: float) -> str:
+    """What declared roundings may add: of operands, and of values stored in a narrower type on the way."""
+    kept = [stored_dtype(op, d) for d in op.defines]
+    kept += [n.to for n in _nodes(op) if isinstance(n, Cast) and isinstance(n.to, DTypeParam)]
+    stored = {s for s in kept if s is not None and s != F32 and compute_dtype(s) is F32}
+    fixed = max([using, *(2.0 ** -(s.mantissa + 1) for s in stored if not isinstance(s, DTypeParam))])
+    texts = [repr(fixed)] if fixed else []
+    if fixed < 2.0**-8:  # bf16 is the widest rounding that a dtype parameter can mean
+        texts += sorted(f'bench.unit(t["{s.name}"])' for s in stored if isinstance(s, DTypeParam))
+    if not texts:
+        return ""
+    return f", relative={texts[0]}" if len(texts) == 1 else f", relative=max({', '.join(texts)})"
 
 
 def _contraction(op: Op) -> str:

@@ -25,6 +25,7 @@ class Loops(Accesses):
     def loop(self, s: Loop) -> None:
         """A walk over a stream, in chunks or one index at a time."""
         axis = self.names[s.axis]
+        implied, edge = self.implied, self.edge
         start, stop = (
             (self.x.integer(v.value, ()) if isinstance(v, Extent) else self.x.value(v, ()))[0]
             for v in (s.start, s.stop)
@@ -61,7 +62,7 @@ class Loops(Accesses):
         self.level -= 1
         if s.inner is not None:
             self.level -= 1
-            self.implied, self.edge = (), ""
+            self.implied, self.edge = implied, edge
 
     def parts(self, s: Loop, inner: Inner, start: str, stop: str) -> tuple[str, str]:
         """Open a loop over the parts of a stream, unrolled when Triton compiles: tiles inside, tiles at an edge."""
@@ -104,10 +105,13 @@ class Loops(Accesses):
         assert isinstance(inner.stop, Extent)
         bounds = [v.value for v in (s.start, s.stop, inner.stop) if isinstance(v, Extent)]
         known = all(not v.free_indices() and not v.tensors() for v in bounds)
-        if not known or inner.stop.value != bounds[1] or bounds[0] != Int.of(0):
+        end = inner.end if self.nested is not None else None
+        if end is None and known and inner.stop.value == bounds[1] and bounds[0] == Int.of(0):
+            end = inner.stop.value
+        if end is None:
             return "2"
         edge = self.blocks[s.axis].replace("BLOCK", "EDGE", 1)
-        self.edges[edge] = (inner.stop.value, self.blocks[s.axis])
+        self.edges[edge] = (end, self.blocks[s.axis])
         return f"1 + {edge}"
 
     def segments(self, s: Loop, tensor: str, first: str, last: str) -> tuple[str, str]:

@@ -178,7 +178,7 @@ class Starts:
             shape = tuple_text([host_int(e, self.names) for e in part.extents])
             inner.append(f'{part.name} = call.workspace({shape}, launch.DTYPES["f32"])')
         partial = split.partial
-        if text.edges:
+        if set(text.edges) - set(partial.edges):
             inner.append("options = launch.without_edges(options)")
         if partial.described is not None:
             every = self._taken(k, text.described) if text.described is not None else []

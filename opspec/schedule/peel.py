@@ -13,7 +13,16 @@ from dataclasses import replace
 from opspec.ir.dtypes import I64
 from opspec.ir.integers import Int, greatest, least
 from opspec.ir.values import Compare, Extent, Value
-from opspec.schedule.tile import Collapse, Combine, Inner, Loop, Multiply, Statement, TileProgram
+from opspec.schedule.tile import (
+    Collapse,
+    Combine,
+    Inner,
+    Loop,
+    Multiply,
+    Statement,
+    TileProgram,
+    statements,
+)
 
 
 def peel(program: TileProgram) -> TileProgram:
@@ -29,7 +38,7 @@ def _statement(s: Statement, program: TileProgram) -> Statement:
         s.reverse
         or s.segments is not None
         or len(program.axis(s.axis).dims) != 1
-        or not any(isinstance(x, Multiply) for x in s.body)
+        or not any(isinstance(x, Multiply) for x in statements(s.body))
     ):
         return s
     grid = {a.name for a in program.axes if a.role == "grid" and a.blocked}

@@ -136,12 +136,15 @@ def _cut(loop: Loop, part: str, span: str) -> Loop:
     inner = loop.inner
     if inner is not None:
         assert isinstance(inner.stop, Extent)
+        whole = inner.start is None and loop.start.value == Int.of(0)
+        known = not inner.stop.value.free_indices() and not inner.stop.value.tensors()
+        end = inner.stop.value if whole and known and inner.stop.value == loop.stop.value else None
         high = Extent(value=least(inner.stop.value, start + dim(span)), dtype=I64)
         low = inner.start
         if low is not None:
             assert isinstance(low, Extent)
             low = Extent(value=greatest(low.value, start), dtype=I64)
-        inner = replace(inner, start=low, stop=high)
+        inner = replace(inner, start=low, stop=high, end=end)
     return replace(
         loop, start=Extent(value=start, dtype=I64), stop=Extent(value=stop, dtype=I64), inner=inner
     )

@@ -190,11 +190,15 @@ class Carried:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inner:
-    """The part of a stream, ``start`` (None: the loop's) to ``stop``, whose whole tiles meet the masks ``implied``."""
+    """The part of a stream, ``start`` (None: the loop's) to ``stop``, whose whole tiles meet the masks ``implied``.
+
+    ``end``: of a part of a stream that is cut where tiles end, the extent that says whether there is an edge.
+    """
 
     start: Value | None
     stop: Value
     implied: tuple[Value, ...]
+    end: Int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -126,17 +126,23 @@ def _choices(
     out = []
     for described in (False, True):
         host["described"] = described
-        kernel, _, options, *more = function(*(host[w] for w in wanted))
-        tiles = more[0] if more else None
+        choice = function(*(host[w] for w in wanted))
+        tiles = choice[3] if len(choice) > len(("kernel", "grid", "options")) else None
         if described and (
             tiles is None or wide or not host["aligned"] or gpu.backend != "cuda" or int(gpu.arch) < 90
         ):
             continue
-        if wide:
-            import triton.language as tl
+        # the whole stream in one program, and a part of it where a launch would cut it
+        for kernel, options, own in {
+            c[0].fn.__name__: c
+            for c in ((choice[0], choice[2], tiles), compiling.started(launch, kernels, choice, full))
+        }.values():
+            index = {}
+            if wide:
+                import triton.language as tl
 
-            options = {**options, "INDEX": tl.int64}
-        out.append((kernel, dict(options), tiles))
+                index = {"INDEX": tl.int64}
+            out.append((kernel, {**options, **index}, own))
     return out
 
 

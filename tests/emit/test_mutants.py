@@ -29,6 +29,13 @@ VECTOR = """op f[T, D](q: bf16[D], k: bf16[T, D], v: bf16[T, D]) -> o: bf16[D] {
 }
 """
 TRIANGLE = (HERE / "corpus" / "strict_triangle.op").read_text(encoding="utf-8")
+LOGITS = """op f[M, V, K](x: bf16[M, K], w: bf16[V, K], label: i64[M]) -> loss: f32[M] {
+  kernel k {
+    z: f32[m, v] = sum[k](x[m, k] * w[v, k])
+    loss[m] = logsumexp[v](z[m, v]) - z[m, label[m]]
+  }
+}
+"""
 MATMUL = (HERE / "corpus" / "matmul_transposed.op").read_text(encoding="utf-8")
 SOFTMAX = """op softmax[M, N](x: f32[M, N]) -> y: f32[M, N] { kernel k { y[m, n] = softmax[n](x[m, n]) } }
 """
@@ -51,6 +58,9 @@ MUTANTS = {
     "the last step of a stream": (ATTENTION, "tiny", [(r"tl\.minimum\(T, i_last", "tl.minimum(T - 1, i_last")]),
     "a tile at the edge taken for one inside": (ATTENTION, "tiny", [(r"// BLOCK_T \* BLOCK_T", "// BLOCK_T * BLOCK_T + BLOCK_T")]),
     "a rescale of the parts of a stream": (VECTOR, "tiny", [(r"o_sum_parts \* \w+\[[^\]]*\]", "o_sum_parts")]),
+    "a rescale where each step is a product": (LOGITS, "tiny", [(r"loss_sum_parts \* \w+", "loss_sum_parts")]),
+    "an edge where each step is a product": (LOGITS, "tiny", [(r'int\(V % options\["BLOCK_V"\] != 0\)', "0")]),
+    "the element that is selected": (LOGITS, "tiny", [(r"label\[:, None\] == v\[None, :\]", "label[:, None] == (v + 1)[None, :]")]),
     "the guard of the identity": (TRIANGLE, "tiny", [(r"tl\.where\(\w+_new == [^\n]*, 0\.0, (\w+)\)", r"\1")]),
     "the guard of an empty row": (TRIANGLE, "tiny", [(r"    y = tl\.where\([^\n]*, (\w+ / [^\n]*), 0\.0\)", r"    y = \1")]),
     "what IEEE makes of a row of -inf": (ATTENTION, "tiny", [(r'float\("nan"\), (\w+)', r"\1, \1")]),

@@ -22,6 +22,7 @@ from opspec.emit.package import build_package
 from opspec.frontend import load
 from opspec.runtime import calls, tuned
 from opspec.runtime.bench import model
+from opspec.runtime.bench.inputs import InputSet
 from opspec.runtime.bench.measure import Bench
 from opspec.runtime.bench.statistics import Policy
 
@@ -248,7 +249,7 @@ def another_variant_may_win() -> None:
     clock = Clock(lambda options: 1e-6 if options["variant"].endswith("streamed") else 1e-5)
     with prepared(ROWS, clock) as p:
         x = torch.randn(1, 100)
-        _, before, _ = probe(p.subject, [x], "k", {})
+        _, before, _ = probe(p.subject, InputSet([x], {}), "k", {})
         assert before.endswith("resident")
         (outcome,) = tune(p.subject, p.case, p.bench, device="cpu", count=6)
         assert outcome.best is not None

@@ -223,6 +223,7 @@ def _bilinear_form_streamed2(
     BLOCK_M: tl.constexpr,
     BLOCK_I: tl.constexpr,
     BLOCK_J: tl.constexpr,
+    EDGE_J: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: m in parallel by blocks, o in parallel, j streamed, i streamed."""
@@ -231,24 +232,27 @@ def _bilinear_form_streamed2(
     m = (pid // O) * BLOCK_M + tl.arange(0, BLOCK_M)
     bias = tl.load(bias_ptr + o * bias_stride_O).to(tl.float32)
     y_sum = tl.zeros((BLOCK_M,), tl.float32)
-    for j_start in range(0, J, BLOCK_J):
-        j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
-        z_at = z_ptr + m[:, None] * z_stride_M + j[None, :] * z_stride_J
-        mask = (m[:, None] < M) & (j[None, :] < J)
-        z = tl.load(z_at, mask=mask, other=0.0).to(tl.float32)
-        t = tl.zeros((BLOCK_M, BLOCK_J), tl.float32)
-        for i_start in range(0, I, BLOCK_I):
-            i = (i_start + tl.arange(0, BLOCK_I)).to(INDEX)
-            x_at = x_ptr + m[:, None] * x_stride_M + i[None, :] * x_stride_I
-            mask_2 = (m[:, None] < M) & (i[None, :] < I)
-            x = tl.load(x_at, mask=mask_2, other=0.0)
-            w_at = w_ptr + o * w_stride_O + i[:, None] * w_stride_I + j[None, :] * w_stride_J
-            mask_3 = (i[:, None] < I) & (j[None, :] < J)
-            w = tl.load(w_at, mask=mask_3, other=0.0)
-            # t[m, o, j] = sum[i](x[m, i] * w[o, i, j])
-            t = tl.dot(x, w, t, input_precision="ieee")
-        y_sum_chunk = tl.sum(tl.where(j[None, :] < J, t * z, 0.0), axis=1)
-        y_sum = y_sum + y_sum_chunk
+    # tiles inside, then the masked one
+    j_inner = J // BLOCK_J * BLOCK_J
+    for j_part in tl.static_range(1 + EDGE_J):
+        for j_start in range(j_inner if j_part == 1 else 0, J if j_part == 1 else j_inner, BLOCK_J):
+            j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
+            z_at = z_ptr + m[:, None] * z_stride_M + j[None, :] * z_stride_J
+            mask = (m[:, None] < M) & (j[None, :] < J)
+            z = tl.load(z_at, mask=mask, other=0.0).to(tl.float32)
+            t = tl.zeros((BLOCK_M, BLOCK_J), tl.float32)
+            for i_start in range(0, I, BLOCK_I):
+                i = (i_start + tl.arange(0, BLOCK_I)).to(INDEX)
+                x_at = x_ptr + m[:, None] * x_stride_M + i[None, :] * x_stride_I
+                mask_2 = (m[:, None] < M) & (i[None, :] < I)
+                x = tl.load(x_at, mask=mask_2, other=0.0)
+                w_at = w_ptr + o * w_stride_O + i[:, None] * w_stride_I + j[None, :] * w_stride_J
+                mask_3 = (i[:, None] < I) & (j[None, :] < J)
+                w = tl.load(w_at, mask=mask_3, other=0.0)
+                # t[m, o, j] = sum[i](x[m, i] * w[o, i, j])
+                t = tl.dot(x, w, t, input_precision="ieee")
+            y_sum_chunk = tl.sum(tl.where(j[None, :] < J, t * z, 0.0) if j_part == 1 else t * z, axis=1)
+            y_sum = y_sum + y_sum_chunk
     # y[m, o] = sum[j](t[m, o, j] * z[m, j]) + bias[o]
     y = y_sum + bias
     tl.store(y_ptr + m * y_stride_M + o * y_stride_O, y, mask=m < M)
@@ -273,6 +277,7 @@ def _bilinear_form_streamed2_described(
     BLOCK_M: tl.constexpr,
     BLOCK_I: tl.constexpr,
     BLOCK_J: tl.constexpr,
+    EDGE_J: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: m in parallel by blocks, o in parallel, j streamed, i streamed; tiles move through descriptors."""
@@ -282,19 +287,22 @@ def _bilinear_form_streamed2_described(
     m = m_first + tl.arange(0, BLOCK_M)
     bias = tl.load(bias_ptr + o * bias_stride_O).to(tl.float32)
     y_sum = tl.zeros((BLOCK_M,), tl.float32)
-    for j_start in range(0, J, BLOCK_J):
-        j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
-        z_at = z_ptr + m[:, None] * z_stride_M + j[None, :] * z_stride_J
-        mask = (m[:, None] < M) & (j[None, :] < J)
-        z = tl.load(z_at, mask=mask, other=0.0).to(tl.float32)
-        t = tl.zeros((BLOCK_M, BLOCK_J), tl.float32)
-        for i_start in range(0, I, BLOCK_I):
-            x = x_desc.load([m_first, i_start])
-            w = w_desc.load([o, i_start, j_start]).reshape(BLOCK_I, BLOCK_J)
-            # t[m, o, j] = sum[i](x[m, i] * w[o, i, j])
-            t = tl.dot(x, w, t, input_precision="ieee")
-        y_sum_chunk = tl.sum(tl.where(j[None, :] < J, t * z, 0.0), axis=1)
-        y_sum = y_sum + y_sum_chunk
+    # tiles inside, then the masked one
+    j_inner = J // BLOCK_J * BLOCK_J
+    for j_part in tl.static_range(1 + EDGE_J):
+        for j_start in range(j_inner if j_part == 1 else 0, J if j_part == 1 else j_inner, BLOCK_J):
+            j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
+            z_at = z_ptr + m[:, None] * z_stride_M + j[None, :] * z_stride_J
+            mask = (m[:, None] < M) & (j[None, :] < J)
+            z = tl.load(z_at, mask=mask, other=0.0).to(tl.float32)
+            t = tl.zeros((BLOCK_M, BLOCK_J), tl.float32)
+            for i_start in range(0, I, BLOCK_I):
+                x = x_desc.load([m_first, i_start])
+                w = w_desc.load([o, i_start, j_start]).reshape(BLOCK_I, BLOCK_J)
+                # t[m, o, j] = sum[i](x[m, i] * w[o, i, j])
+                t = tl.dot(x, w, t, input_precision="ieee")
+            y_sum_chunk = tl.sum(tl.where(j[None, :] < J, t * z, 0.0) if j_part == 1 else t * z, axis=1)
+            y_sum = y_sum + y_sum_chunk
     # y[m, o] = sum[j](t[m, o, j] * z[m, j]) + bias[o]
     y = y_sum + bias
     tl.store(y_ptr + m * y_stride_M + o * y_stride_O, y, mask=m < M)
@@ -324,6 +332,7 @@ def _bilinear_form_streamed2_part(
     BLOCK_M: tl.constexpr,
     BLOCK_I: tl.constexpr,
     BLOCK_J: tl.constexpr,
+    EDGE_J: tl.constexpr,
     GROUP: tl.constexpr,
     INDEX: tl.constexpr,
 ):
@@ -335,24 +344,33 @@ def _bilinear_form_streamed2_part(
     pid_m, part = grouped(pid, tl.cdiv(M, BLOCK_M), splits, GROUP)
     m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
     y_sum = tl.zeros((BLOCK_M,), tl.float32)
-    for j_start in range(part * span, tl.minimum(J, part * span + span), BLOCK_J):
-        j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
-        z_at = z_ptr + m[:, None] * z_stride_M + j[None, :] * z_stride_J
-        mask = (m[:, None] < M) & (j[None, :] < J)
-        z = tl.load(z_at, mask=mask, other=0.0).to(tl.float32)
-        t = tl.zeros((BLOCK_M, BLOCK_J), tl.float32)
-        for i_start in range(0, I, BLOCK_I):
-            i = (i_start + tl.arange(0, BLOCK_I)).to(INDEX)
-            x_at = x_ptr + m[:, None] * x_stride_M + i[None, :] * x_stride_I
-            mask_2 = (m[:, None] < M) & (i[None, :] < I)
-            x = tl.load(x_at, mask=mask_2, other=0.0)
-            w_at = w_ptr + o * w_stride_O + i[:, None] * w_stride_I + j[None, :] * w_stride_J
-            mask_3 = (i[:, None] < I) & (j[None, :] < J)
-            w = tl.load(w_at, mask=mask_3, other=0.0)
-            # t[m, o, j] = sum[i](x[m, i] * w[o, i, j])
-            t = tl.dot(x, w, t, input_precision="ieee")
-        y_sum_chunk = tl.sum(tl.where(j[None, :] < J, t * z, 0.0), axis=1)
-        y_sum = y_sum + y_sum_chunk
+    # tiles inside, then the masked ones at the edge
+    j_inner = (
+        part * span + tl.maximum(tl.minimum(J, part * span + span) - (part * span), 0) // BLOCK_J * BLOCK_J
+    )
+    for j_part in tl.static_range(1 + EDGE_J):
+        for j_start in range(
+            j_inner if j_part == 1 else part * span,
+            tl.minimum(J, part * span + span) if j_part == 1 else j_inner,
+            BLOCK_J,
+        ):
+            j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
+            z_at = z_ptr + m[:, None] * z_stride_M + j[None, :] * z_stride_J
+            mask = (m[:, None] < M) & (j[None, :] < J)
+            z = tl.load(z_at, mask=mask, other=0.0).to(tl.float32)
+            t = tl.zeros((BLOCK_M, BLOCK_J), tl.float32)
+            for i_start in range(0, I, BLOCK_I):
+                i = (i_start + tl.arange(0, BLOCK_I)).to(INDEX)
+                x_at = x_ptr + m[:, None] * x_stride_M + i[None, :] * x_stride_I
+                mask_2 = (m[:, None] < M) & (i[None, :] < I)
+                x = tl.load(x_at, mask=mask_2, other=0.0)
+                w_at = w_ptr + o * w_stride_O + i[:, None] * w_stride_I + j[None, :] * w_stride_J
+                mask_3 = (i[:, None] < I) & (j[None, :] < J)
+                w = tl.load(w_at, mask=mask_3, other=0.0)
+                # t[m, o, j] = sum[i](x[m, i] * w[o, i, j])
+                t = tl.dot(x, w, t, input_precision="ieee")
+            y_sum_chunk = tl.sum(tl.where(j[None, :] < J, t * z, 0.0) if j_part == 1 else t * z, axis=1)
+            y_sum = y_sum + y_sum_chunk
     y_sum_part_at = (
         y_sum_part_ptr + part * y_sum_part_stride_splits + m * y_sum_part_stride_M + o * y_sum_part_stride_O
     )
@@ -378,6 +396,7 @@ def _bilinear_form_streamed2_part_described(
     BLOCK_M: tl.constexpr,
     BLOCK_I: tl.constexpr,
     BLOCK_J: tl.constexpr,
+    EDGE_J: tl.constexpr,
     GROUP: tl.constexpr,
     INDEX: tl.constexpr,
 ):
@@ -390,19 +409,28 @@ def _bilinear_form_streamed2_part_described(
     m_first = pid_m * BLOCK_M
     m = m_first + tl.arange(0, BLOCK_M)
     y_sum = tl.zeros((BLOCK_M,), tl.float32)
-    for j_start in range(part * span, tl.minimum(J, part * span + span), BLOCK_J):
-        j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
-        z_at = z_ptr + m[:, None] * z_stride_M + j[None, :] * z_stride_J
-        mask = (m[:, None] < M) & (j[None, :] < J)
-        z = tl.load(z_at, mask=mask, other=0.0).to(tl.float32)
-        t = tl.zeros((BLOCK_M, BLOCK_J), tl.float32)
-        for i_start in range(0, I, BLOCK_I):
-            x = x_desc.load([m_first, i_start])
-            w = w_desc.load([o, i_start, j_start]).reshape(BLOCK_I, BLOCK_J)
-            # t[m, o, j] = sum[i](x[m, i] * w[o, i, j])
-            t = tl.dot(x, w, t, input_precision="ieee")
-        y_sum_chunk = tl.sum(tl.where(j[None, :] < J, t * z, 0.0), axis=1)
-        y_sum = y_sum + y_sum_chunk
+    # tiles inside, then the masked ones at the edge
+    j_inner = (
+        part * span + tl.maximum(tl.minimum(J, part * span + span) - (part * span), 0) // BLOCK_J * BLOCK_J
+    )
+    for j_part in tl.static_range(1 + EDGE_J):
+        for j_start in range(
+            j_inner if j_part == 1 else part * span,
+            tl.minimum(J, part * span + span) if j_part == 1 else j_inner,
+            BLOCK_J,
+        ):
+            j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
+            z_at = z_ptr + m[:, None] * z_stride_M + j[None, :] * z_stride_J
+            mask = (m[:, None] < M) & (j[None, :] < J)
+            z = tl.load(z_at, mask=mask, other=0.0).to(tl.float32)
+            t = tl.zeros((BLOCK_M, BLOCK_J), tl.float32)
+            for i_start in range(0, I, BLOCK_I):
+                x = x_desc.load([m_first, i_start])
+                w = w_desc.load([o, i_start, j_start]).reshape(BLOCK_I, BLOCK_J)
+                # t[m, o, j] = sum[i](x[m, i] * w[o, i, j])
+                t = tl.dot(x, w, t, input_precision="ieee")
+            y_sum_chunk = tl.sum(tl.where(j[None, :] < J, t * z, 0.0) if j_part == 1 else t * z, axis=1)
+            y_sum = y_sum + y_sum_chunk
     y_sum_part_at = (
         y_sum_part_ptr + part * y_sum_part_stride_splits + m * y_sum_part_stride_M + o * y_sum_part_stride_O
     )
@@ -566,6 +594,7 @@ def _configure_bilinear_form(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_bilinear_form_streamed2")
+    options["EDGE_J"] = int(J % options["BLOCK_J"] != 0)
     if described and options["BLOCK_I"] <= 256 and options["BLOCK_J"] <= 256:
         return (
             _bilinear_form_streamed2_described,

@@ -134,6 +134,7 @@ def _linear_cross_entropy_fused_streamed1(
     BLOCK_M: tl.constexpr,
     BLOCK_K: tl.constexpr,
     BLOCK_V: tl.constexpr,
+    EDGE_V: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: m in parallel by blocks, v streamed, k streamed.
@@ -147,34 +148,43 @@ def _linear_cross_entropy_fused_streamed1(
     lse_m = tl.full((BLOCK_M,), float("-inf"), tl.float32)
     lse_sum = tl.zeros((BLOCK_M,), tl.float32)
     select = tl.zeros((BLOCK_M,), tl.float32)
-    for v_start in range(0, V, BLOCK_V):
-        v = (v_start + tl.arange(0, BLOCK_V)).to(INDEX)
-        z = tl.zeros((BLOCK_M, BLOCK_V), tl.float32)
-        for k_start in range(0, K, BLOCK_K):
-            k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
-            x_at = x_ptr + m[:, None] * x_stride_M + k[None, :] * x_stride_K
-            mask = (m[:, None] < M) & (k[None, :] < K)
-            x = tl.load(x_at, mask=mask, other=0.0)
-            w_at = w_ptr + v[None, :] * w_stride_V + k[:, None] * w_stride_K
-            mask_2 = (k[:, None] < K) & (v[None, :] < V)
-            w = tl.load(w_at, mask=mask_2, other=0.0)
-            # z: f32[m, v] = sum[k](x[m, k] * w[v, k])
-            z = tl.dot(x, w, z, input_precision="ieee")
-        lse_m_chunk = reduce_max(tl.where(v[None, :] < V, z, float("-inf")), axis=1)
-        lse_m_new = maximum(lse_m, lse_m_chunk)
-        # before the first finite value the state has no mass: keep exp(-inf - -inf) out
-        lse_m_safe = tl.where(lse_m_new == float("-inf"), 0.0, lse_m_new)
-        lse_m_safe_log2 = lse_m_safe * 1.4426950408889634
-        scale = tl.exp2(lse_m * 1.4426950408889634 - lse_m_safe_log2)
-        lse_sum = lse_sum * scale
-        lse_sum_chunk = tl.sum(
-            tl.where(v[None, :] < V, tl.exp2(z * 1.4426950408889634 - lse_m_safe_log2[:, None]), 0.0), axis=1
-        )
-        lse_sum = lse_sum + lse_sum_chunk
-        mask_3 = (v[None, :] < V) & (label[:, None] == v[None, :])
-        select_chunk = tl.sum(tl.where(mask_3, z, 0.0), axis=1)
-        select = select + select_chunk
-        lse_m = lse_m_new
+    # tiles inside, then the masked one
+    v_inner = V // BLOCK_V * BLOCK_V
+    for v_part in tl.static_range(1 + EDGE_V):
+        for v_start in range(v_inner if v_part == 1 else 0, V if v_part == 1 else v_inner, BLOCK_V):
+            v = (v_start + tl.arange(0, BLOCK_V)).to(INDEX)
+            z = tl.zeros((BLOCK_M, BLOCK_V), tl.float32)
+            for k_start in range(0, K, BLOCK_K):
+                k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
+                x_at = x_ptr + m[:, None] * x_stride_M + k[None, :] * x_stride_K
+                mask = (m[:, None] < M) & (k[None, :] < K)
+                x = tl.load(x_at, mask=mask, other=0.0)
+                w_at = w_ptr + v[None, :] * w_stride_V + k[:, None] * w_stride_K
+                mask_2 = (k[:, None] < K) & (v[None, :] < V)
+                w = tl.load(w_at, mask=mask_2, other=0.0)
+                # z: f32[m, v] = sum[k](x[m, k] * w[v, k])
+                z = tl.dot(x, w, z, input_precision="ieee")
+            lse_m_chunk = reduce_max(tl.where(v[None, :] < V, z, float("-inf")) if v_part == 1 else z, axis=1)
+            lse_m_new = maximum(lse_m, lse_m_chunk)
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            lse_m_safe = tl.where(lse_m_new == float("-inf"), 0.0, lse_m_new)
+            lse_m_safe_log2 = lse_m_safe * 1.4426950408889634
+            scale = tl.exp2(lse_m * 1.4426950408889634 - lse_m_safe_log2)
+            lse_sum = lse_sum * scale
+            lse_sum_chunk = tl.sum(
+                tl.where(v[None, :] < V, tl.exp2(z * 1.4426950408889634 - lse_m_safe_log2[:, None]), 0.0)
+                if v_part == 1
+                else tl.exp2(z * 1.4426950408889634 - lse_m_safe_log2[:, None]),
+                axis=1,
+            )
+            lse_sum = lse_sum + lse_sum_chunk
+            mask_3 = (v[None, :] < V) & (label[:, None] == v[None, :])
+            mask_4 = label[:, None] == v[None, :]
+            select_chunk = tl.sum(
+                tl.where(mask_3, z, 0.0) if v_part == 1 else tl.where(mask_4, z, 0.0), axis=1
+            )
+            select = select + select_chunk
+            lse_m = lse_m_new
     # a row without a finite value is what IEEE arithmetic makes of it
     lse_sum = tl.where((lse_m == float("-inf")) & (V > 0), float("nan"), lse_sum)
     # lse[m] = logsumexp[v](z[m, v])
@@ -202,6 +212,7 @@ def _linear_cross_entropy_fused_streamed1_described(
     BLOCK_M: tl.constexpr,
     BLOCK_K: tl.constexpr,
     BLOCK_V: tl.constexpr,
+    EDGE_V: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: m in parallel by blocks, v streamed, k streamed; tiles move through descriptors.
@@ -216,29 +227,36 @@ def _linear_cross_entropy_fused_streamed1_described(
     lse_m = tl.full((BLOCK_M,), float("-inf"), tl.float32)
     lse_sum = tl.zeros((BLOCK_M,), tl.float32)
     select = tl.zeros((BLOCK_M,), tl.float32)
-    for v_start in range(0, V, BLOCK_V):
-        v = (v_start + tl.arange(0, BLOCK_V)).to(INDEX)
-        z = tl.zeros((BLOCK_M, BLOCK_V), tl.float32)
-        for k_start in range(0, K, BLOCK_K):
-            x = x_desc.load([m_first, k_start])
-            w = w_desc.load([v_start, k_start]).T
-            # z: f32[m, v] = sum[k](x[m, k] * w[v, k])
-            z = tl.dot(x, w, z, input_precision="ieee")
-        lse_m_chunk = reduce_max(tl.where(v[None, :] < V, z, float("-inf")), axis=1)
-        lse_m_new = maximum(lse_m, lse_m_chunk)
-        # before the first finite value the state has no mass: keep exp(-inf - -inf) out
-        lse_m_safe = tl.where(lse_m_new == float("-inf"), 0.0, lse_m_new)
-        lse_m_safe_log2 = lse_m_safe * 1.4426950408889634
-        scale = tl.exp2(lse_m * 1.4426950408889634 - lse_m_safe_log2)
-        lse_sum = lse_sum * scale
-        lse_sum_chunk = tl.sum(
-            tl.where(v[None, :] < V, tl.exp2(z * 1.4426950408889634 - lse_m_safe_log2[:, None]), 0.0), axis=1
-        )
-        lse_sum = lse_sum + lse_sum_chunk
-        mask = (v[None, :] < V) & (label[:, None] == v[None, :])
-        select_chunk = tl.sum(tl.where(mask, z, 0.0), axis=1)
-        select = select + select_chunk
-        lse_m = lse_m_new
+    # tiles inside, then the masked one
+    v_inner = V // BLOCK_V * BLOCK_V
+    for v_part in tl.static_range(1 + EDGE_V):
+        for v_start in range(v_inner if v_part == 1 else 0, V if v_part == 1 else v_inner, BLOCK_V):
+            v = (v_start + tl.arange(0, BLOCK_V)).to(INDEX)
+            z = tl.zeros((BLOCK_M, BLOCK_V), tl.float32)
+            for k_start in range(0, K, BLOCK_K):
+                x = x_desc.load([m_first, k_start])
+                w = w_desc.load([v_start, k_start]).T
+                # z: f32[m, v] = sum[k](x[m, k] * w[v, k])
+                z = tl.dot(x, w, z, input_precision="ieee")
+            lse_m_chunk = reduce_max(tl.where(v[None, :] < V, z, float("-inf")) if v_part == 1 else z, axis=1)
+            lse_m_new = maximum(lse_m, lse_m_chunk)
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            lse_m_safe = tl.where(lse_m_new == float("-inf"), 0.0, lse_m_new)
+            lse_m_safe_log2 = lse_m_safe * 1.4426950408889634
+            scale = tl.exp2(lse_m * 1.4426950408889634 - lse_m_safe_log2)
+            lse_sum = lse_sum * scale
+            lse_sum_chunk = tl.sum(
+                tl.where(v[None, :] < V, tl.exp2(z * 1.4426950408889634 - lse_m_safe_log2[:, None]), 0.0)
+                if v_part == 1
+                else tl.exp2(z * 1.4426950408889634 - lse_m_safe_log2[:, None]),
+                axis=1,
+            )
+            lse_sum = lse_sum + lse_sum_chunk
+            mask = (v[None, :] < V) & (label[:, None] == v[None, :])
+            mask_2 = label[:, None] == v[None, :]
+            select_chunk = tl.sum(tl.where(mask, z, 0.0) if v_part == 1 else tl.where(mask_2, z, 0.0), axis=1)
+            select = select + select_chunk
+            lse_m = lse_m_new
     # a row without a finite value is what IEEE arithmetic makes of it
     lse_sum = tl.where((lse_m == float("-inf")) & (V > 0), float("nan"), lse_sum)
     # lse[m] = logsumexp[v](z[m, v])
@@ -276,6 +294,7 @@ def _linear_cross_entropy_fused_streamed1_part(
     BLOCK_M: tl.constexpr,
     BLOCK_K: tl.constexpr,
     BLOCK_V: tl.constexpr,
+    EDGE_V: tl.constexpr,
     GROUP: tl.constexpr,
     INDEX: tl.constexpr,
 ):
@@ -291,34 +310,49 @@ def _linear_cross_entropy_fused_streamed1_part(
     lse_m = tl.full((BLOCK_M,), float("-inf"), tl.float32)
     lse_sum = tl.zeros((BLOCK_M,), tl.float32)
     select = tl.zeros((BLOCK_M,), tl.float32)
-    for v_start in range(part * span, tl.minimum(V, part * span + span), BLOCK_V):
-        v = (v_start + tl.arange(0, BLOCK_V)).to(INDEX)
-        z = tl.zeros((BLOCK_M, BLOCK_V), tl.float32)
-        for k_start in range(0, K, BLOCK_K):
-            k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
-            x_at = x_ptr + m[:, None] * x_stride_M + k[None, :] * x_stride_K
-            mask = (m[:, None] < M) & (k[None, :] < K)
-            x = tl.load(x_at, mask=mask, other=0.0)
-            w_at = w_ptr + v[None, :] * w_stride_V + k[:, None] * w_stride_K
-            mask_2 = (k[:, None] < K) & (v[None, :] < V)
-            w = tl.load(w_at, mask=mask_2, other=0.0)
-            # z: f32[m, v] = sum[k](x[m, k] * w[v, k])
-            z = tl.dot(x, w, z, input_precision="ieee")
-        lse_m_chunk = reduce_max(tl.where(v[None, :] < V, z, float("-inf")), axis=1)
-        lse_m_new = maximum(lse_m, lse_m_chunk)
-        # before the first finite value the state has no mass: keep exp(-inf - -inf) out
-        lse_m_safe = tl.where(lse_m_new == float("-inf"), 0.0, lse_m_new)
-        lse_m_safe_log2 = lse_m_safe * 1.4426950408889634
-        scale = tl.exp2(lse_m * 1.4426950408889634 - lse_m_safe_log2)
-        lse_sum = lse_sum * scale
-        lse_sum_chunk = tl.sum(
-            tl.where(v[None, :] < V, tl.exp2(z * 1.4426950408889634 - lse_m_safe_log2[:, None]), 0.0), axis=1
-        )
-        lse_sum = lse_sum + lse_sum_chunk
-        mask_3 = (v[None, :] < V) & (label[:, None] == v[None, :])
-        select_chunk = tl.sum(tl.where(mask_3, z, 0.0), axis=1)
-        select = select + select_chunk
-        lse_m = lse_m_new
+    # tiles inside, then the masked ones at the edge
+    v_inner = (
+        part * span + tl.maximum(tl.minimum(V, part * span + span) - (part * span), 0) // BLOCK_V * BLOCK_V
+    )
+    for v_part in tl.static_range(1 + EDGE_V):
+        for v_start in range(
+            v_inner if v_part == 1 else part * span,
+            tl.minimum(V, part * span + span) if v_part == 1 else v_inner,
+            BLOCK_V,
+        ):
+            v = (v_start + tl.arange(0, BLOCK_V)).to(INDEX)
+            z = tl.zeros((BLOCK_M, BLOCK_V), tl.float32)
+            for k_start in range(0, K, BLOCK_K):
+                k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
+                x_at = x_ptr + m[:, None] * x_stride_M + k[None, :] * x_stride_K
+                mask = (m[:, None] < M) & (k[None, :] < K)
+                x = tl.load(x_at, mask=mask, other=0.0)
+                w_at = w_ptr + v[None, :] * w_stride_V + k[:, None] * w_stride_K
+                mask_2 = (k[:, None] < K) & (v[None, :] < V)
+                w = tl.load(w_at, mask=mask_2, other=0.0)
+                # z: f32[m, v] = sum[k](x[m, k] * w[v, k])
+                z = tl.dot(x, w, z, input_precision="ieee")
+            lse_m_chunk = reduce_max(tl.where(v[None, :] < V, z, float("-inf")) if v_part == 1 else z, axis=1)
+            lse_m_new = maximum(lse_m, lse_m_chunk)
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            lse_m_safe = tl.where(lse_m_new == float("-inf"), 0.0, lse_m_new)
+            lse_m_safe_log2 = lse_m_safe * 1.4426950408889634
+            scale = tl.exp2(lse_m * 1.4426950408889634 - lse_m_safe_log2)
+            lse_sum = lse_sum * scale
+            lse_sum_chunk = tl.sum(
+                tl.where(v[None, :] < V, tl.exp2(z * 1.4426950408889634 - lse_m_safe_log2[:, None]), 0.0)
+                if v_part == 1
+                else tl.exp2(z * 1.4426950408889634 - lse_m_safe_log2[:, None]),
+                axis=1,
+            )
+            lse_sum = lse_sum + lse_sum_chunk
+            mask_3 = (v[None, :] < V) & (label[:, None] == v[None, :])
+            mask_4 = label[:, None] == v[None, :]
+            select_chunk = tl.sum(
+                tl.where(mask_3, z, 0.0) if v_part == 1 else tl.where(mask_4, z, 0.0), axis=1
+            )
+            select = select + select_chunk
+            lse_m = lse_m_new
     lse_m_part_at = lse_m_part_ptr + part * lse_m_part_stride_splits + m * lse_m_part_stride_M
     tl.store(lse_m_part_at, lse_m, mask=m < M)
     lse_sum_part_at = lse_sum_part_ptr + part * lse_sum_part_stride_splits + m * lse_sum_part_stride_M
@@ -350,6 +384,7 @@ def _linear_cross_entropy_fused_streamed1_part_described(
     BLOCK_M: tl.constexpr,
     BLOCK_K: tl.constexpr,
     BLOCK_V: tl.constexpr,
+    EDGE_V: tl.constexpr,
     GROUP: tl.constexpr,
     INDEX: tl.constexpr,
 ):
@@ -366,29 +401,42 @@ def _linear_cross_entropy_fused_streamed1_part_described(
     lse_m = tl.full((BLOCK_M,), float("-inf"), tl.float32)
     lse_sum = tl.zeros((BLOCK_M,), tl.float32)
     select = tl.zeros((BLOCK_M,), tl.float32)
-    for v_start in range(part * span, tl.minimum(V, part * span + span), BLOCK_V):
-        v = (v_start + tl.arange(0, BLOCK_V)).to(INDEX)
-        z = tl.zeros((BLOCK_M, BLOCK_V), tl.float32)
-        for k_start in range(0, K, BLOCK_K):
-            x = x_desc.load([m_first, k_start])
-            w = w_desc.load([v_start, k_start]).T
-            # z: f32[m, v] = sum[k](x[m, k] * w[v, k])
-            z = tl.dot(x, w, z, input_precision="ieee")
-        lse_m_chunk = reduce_max(tl.where(v[None, :] < V, z, float("-inf")), axis=1)
-        lse_m_new = maximum(lse_m, lse_m_chunk)
-        # before the first finite value the state has no mass: keep exp(-inf - -inf) out
-        lse_m_safe = tl.where(lse_m_new == float("-inf"), 0.0, lse_m_new)
-        lse_m_safe_log2 = lse_m_safe * 1.4426950408889634
-        scale = tl.exp2(lse_m * 1.4426950408889634 - lse_m_safe_log2)
-        lse_sum = lse_sum * scale
-        lse_sum_chunk = tl.sum(
-            tl.where(v[None, :] < V, tl.exp2(z * 1.4426950408889634 - lse_m_safe_log2[:, None]), 0.0), axis=1
-        )
-        lse_sum = lse_sum + lse_sum_chunk
-        mask = (v[None, :] < V) & (label[:, None] == v[None, :])
-        select_chunk = tl.sum(tl.where(mask, z, 0.0), axis=1)
-        select = select + select_chunk
-        lse_m = lse_m_new
+    # tiles inside, then the masked ones at the edge
+    v_inner = (
+        part * span + tl.maximum(tl.minimum(V, part * span + span) - (part * span), 0) // BLOCK_V * BLOCK_V
+    )
+    for v_part in tl.static_range(1 + EDGE_V):
+        for v_start in range(
+            v_inner if v_part == 1 else part * span,
+            tl.minimum(V, part * span + span) if v_part == 1 else v_inner,
+            BLOCK_V,
+        ):
+            v = (v_start + tl.arange(0, BLOCK_V)).to(INDEX)
+            z = tl.zeros((BLOCK_M, BLOCK_V), tl.float32)
+            for k_start in range(0, K, BLOCK_K):
+                x = x_desc.load([m_first, k_start])
+                w = w_desc.load([v_start, k_start]).T
+                # z: f32[m, v] = sum[k](x[m, k] * w[v, k])
+                z = tl.dot(x, w, z, input_precision="ieee")
+            lse_m_chunk = reduce_max(tl.where(v[None, :] < V, z, float("-inf")) if v_part == 1 else z, axis=1)
+            lse_m_new = maximum(lse_m, lse_m_chunk)
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            lse_m_safe = tl.where(lse_m_new == float("-inf"), 0.0, lse_m_new)
+            lse_m_safe_log2 = lse_m_safe * 1.4426950408889634
+            scale = tl.exp2(lse_m * 1.4426950408889634 - lse_m_safe_log2)
+            lse_sum = lse_sum * scale
+            lse_sum_chunk = tl.sum(
+                tl.where(v[None, :] < V, tl.exp2(z * 1.4426950408889634 - lse_m_safe_log2[:, None]), 0.0)
+                if v_part == 1
+                else tl.exp2(z * 1.4426950408889634 - lse_m_safe_log2[:, None]),
+                axis=1,
+            )
+            lse_sum = lse_sum + lse_sum_chunk
+            mask = (v[None, :] < V) & (label[:, None] == v[None, :])
+            mask_2 = label[:, None] == v[None, :]
+            select_chunk = tl.sum(tl.where(mask, z, 0.0) if v_part == 1 else tl.where(mask_2, z, 0.0), axis=1)
+            select = select + select_chunk
+            lse_m = lse_m_new
     lse_m_part_at = lse_m_part_ptr + part * lse_m_part_stride_splits + m * lse_m_part_stride_M
     tl.store(lse_m_part_at, lse_m, mask=m < M)
     lse_sum_part_at = lse_sum_part_ptr + part * lse_sum_part_stride_splits + m * lse_sum_part_stride_M
@@ -548,6 +596,7 @@ def _configure_linear_cross_entropy_fused(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_linear_cross_entropy_fused_streamed1")
+    options["EDGE_V"] = int(V % options["BLOCK_V"] != 0)
     if described and options["BLOCK_V"] <= 256:
         return (
             _linear_cross_entropy_fused_streamed1_described,

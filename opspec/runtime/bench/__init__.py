@@ -35,8 +35,8 @@ A driver is a declaration; everything that measures lives here. It reads::
     if __name__ == "__main__":
         raise SystemExit(bench.main(DRIVER))         # several ops: bench.main(FIRST, SECOND)
 
-``function`` and ``reference`` take the inputs in the order of ``inputs`` and return the outputs in the order
-of ``outputs`` (one tensor, or a tuple). Inputs marked ``inout`` are changed in place by ``function``;
+``function`` and ``reference`` take the inputs in the order of ``inputs``, and ``keywords`` by name (dims that no
+shape tells), and return the outputs in the order of ``outputs`` (one tensor, or a tuple). Inputs marked ``inout`` are changed in place by ``function``;
 ``reference`` changes nothing and returns their new contents after the outputs, in order. A peer is made per
 shape by ``factory(dims, dtypes)`` and is called like ``reference``. Dims are keyed by the spec's own letters.
 
@@ -60,6 +60,7 @@ from opspec.runtime.bench.model import (
     TensorInput,
     Tolerance,
     Workload,
+    unit,
 )
 
 __all__ = [
@@ -72,4 +73,5 @@ __all__ = [
     "Tolerance",
     "Workload",
     "main",
+    "unit",
 ]

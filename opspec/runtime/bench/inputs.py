@@ -6,8 +6,8 @@ Runs on any torch device, so that it is tested on the CPU.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, assert_never
 
 import torch
@@ -31,10 +31,15 @@ TORCH_DTYPES = {
 
 @dataclass(slots=True)
 class InputSet:
-    """The arguments of one call, in order, and pristine copies of those that it changes in place."""
+    """The arguments of one call, in order and by name, and pristine copies of those that it changes in place."""
 
     arguments: list[Any]
     pristine: dict[int, Any]
+    named: dict[str, Any] = field(default_factory=dict)
+
+    def call(self, function: Callable[..., Any]) -> Any:
+        """What ``function`` gives for them."""
+        return function(*self.arguments, **self.named)
 
     def restore(self) -> None:
         """Put back what an earlier call changed."""
@@ -57,7 +62,7 @@ def make_set(driver: Driver, case: Case, *, seed: int, device: str) -> InputSet:
                     pristine[place] = arguments[place].clone()
             case _:
                 assert_never(item)
-    return InputSet(arguments, pristine)
+    return InputSet(arguments, pristine, dict(driver.keywords(case.dims)) if driver.keywords else {})
 
 
 def draw(item: TensorInput, case: Case, generator: Any, device: str) -> Any:
@@ -76,8 +81,9 @@ def draw(item: TensorInput, case: Case, generator: Any, device: str) -> Any:
             x = sample(shape, dtype=wide, **options)
             if item.kind == "positive":
                 x = x.abs_().add_(0.1)
-            if item.scale != 1.0:
-                x = x.mul_(item.scale)
+            scale = item.scale(case.dims) if callable(item.scale) else item.scale
+            if scale != 1.0:
+                x = x.mul_(scale)
             return x.to(target)
         case "codes":
             return draw_codes(dtype, shape, options)
@@ -135,25 +141,20 @@ def storage_shape(dtype: str, extents: Sequence[int]) -> tuple[int, ...]:
     return (*shape[:-1], -(-shape[-1] // 2)) if dtype == "i4" and shape else shape
 
 
-def widen(driver: Driver, case: Case, arguments: Sequence[Any]) -> list[Any]:
-    """The arguments as the float64 reference takes them: floats widened, packed codes unpacked, the rest as is."""
-    wide: list[Any] = []
-    for item, value in zip(driver.inputs, arguments, strict=True):
-        if isinstance(item, ScalarInput):
-            wide.append(value)
-        elif case.dtype(item.dtype) == "i4":
-            wide.append(unpack(value, item.extents(case.dims)))
-        elif value.dtype.is_floating_point:
-            wide.append(value.to(torch.float64))
-        else:
-            wide.append(value)
-    return wide
+def widen(arguments: Sequence[Any]) -> list[Any]:
+    """The arguments as the float64 reference takes them: floats widened, the rest as is."""
+    return [
+        value.to(torch.float64)
+        if isinstance(value, torch.Tensor) and value.dtype.is_floating_point
+        else value
+        for value in arguments
+    ]
 
 
-def unpack(packed: Any, extents: Sequence[int]) -> Any:
-    """Signed 4-bit codes as int32, low nibble first: [..., ceil(n/2)] bytes to [..., n]."""
-    nibbles = torch.stack([packed & 15, packed >> 4], dim=-1).flatten(-2)[..., : extents[-1]].to(torch.int32)
-    return torch.where(nibbles >= 8, nibbles - 16, nibbles)
+def nibbles(packed: Any) -> Any:
+    """Signed 4-bit codes as int32, low nibble first: [..., n] bytes to [..., 2 n]."""
+    codes = torch.stack([packed & 15, (packed >> 4) & 15], dim=-1).flatten(-2).to(torch.int32)
+    return (codes ^ 8) - 8
 
 
 def count_sets(set_bytes: int, free_bytes: int, *, wanted: int = 3) -> int:
@@ -172,6 +173,7 @@ def describe(driver: Driver, case: Case, arguments: Sequence[Any]) -> list[dict[
             "shape": list(value.shape),
             "strides": list(value.stride()),
             "kind": item.kind,
+            "scale": item.scale(case.dims) if callable(item.scale) else item.scale,
             "inout": item.inout,
         }
         for item, value in zip(driver.inputs, arguments, strict=True)

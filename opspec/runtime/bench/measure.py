@@ -92,7 +92,7 @@ def measure_case(
         record["tensors"] = describe(driver, case, sets[0].arguments)
         measured["sets"] = len(sets)
         bench.progress("checking")
-        references = reference_of(driver, case, sets[0])
+        references = reference_of(driver, sets[0])
         before = check_function(bench, driver, sets[0], references, tolerance)
         measured["checks"] = {"before": before, "after": None}
         keep()
@@ -115,7 +115,7 @@ def measure_case(
         if bench.stream is not None and moved(run.cost) > 0:
             run.stream, run.stream_bytes = bench.stream(stream_kind(run.cost), round(moved(run.cost)))
         sample_cold(bench, run, len(sets), lambda: save_samples(measured, run, keep))
-        after = recheck(bench, driver, case, sets, run, tolerance)
+        after = recheck(bench, driver, sets, run, tolerance)
         measured["checks"]["after"] = after
         if not all(item.passed for item in after):
             measured["status"] = "incorrect"
@@ -150,9 +150,9 @@ def make_sets(bench: Bench, driver: Driver, case: Case) -> list[InputSet]:
     return [first, *rest]
 
 
-def reference_of(driver: Driver, case: Case, inputs: InputSet) -> tuple[Any, ...]:
+def reference_of(driver: Driver, inputs: InputSet) -> tuple[Any, ...]:
     """The float64 reference on the device."""
-    return as_tuple(driver.reference(*widen(driver, case, inputs.arguments)))
+    return as_tuple(driver.reference(*widen(inputs.arguments), **inputs.named))
 
 
 def check_function(
@@ -160,9 +160,8 @@ def check_function(
 ) -> tuple[OutputCheck, ...]:
     """Run once into poisoned memory and compare; this run also compiles. In-place inputs are put back."""
     with poisoned():
-        outputs = as_tuple(driver.function(*inputs.arguments)) if driver.outputs else ()
-        if not driver.outputs:
-            driver.function(*inputs.arguments)
+        made = inputs.call(driver.function)
+        outputs = as_tuple(made) if driver.outputs else ()
     bench.synchronize()
     checks = check_outputs(driver.results, [*outputs, *changed(driver, inputs)], references, tolerance)
     inputs.restore()
@@ -183,7 +182,7 @@ def our_candidate(driver: Driver, sets: Sequence[InputSet]) -> Candidate:
     in_place = bool(sets[0].pristine)
     return Candidate(
         name="ours",
-        call=lambda index: driver.function(*sets[index].arguments),
+        call=lambda index: sets[index].call(driver.function),
         prepare=(lambda index: sets[index].restore()) if in_place else None,
         repeatable=not in_place,
         keep=True,
@@ -230,7 +229,7 @@ def sample_more(bench: Bench, run: Run, sets: int) -> None:
 
 
 def recheck(
-    bench: Bench, driver: Driver, case: Case, sets: Sequence[InputSet], run: Run, tolerance: Tolerance
+    bench: Bench, driver: Driver, sets: Sequence[InputSet], run: Run, tolerance: Tolerance
 ) -> tuple[OutputCheck, ...]:
     """Check the output of the last timed run."""
     assert run.ours.last is not None
@@ -242,7 +241,7 @@ def recheck(
         *(item.clone() for item in changed(driver, sets[index])),
     ]
     sets[index].restore()
-    return check_outputs(driver.results, outputs, reference_of(driver, case, sets[index]), tolerance)
+    return check_outputs(driver.results, outputs, reference_of(driver, sets[index]), tolerance)
 
 
 def save_samples(measured: dict[str, Any], run: Run, keep: Callable[[], None]) -> None:

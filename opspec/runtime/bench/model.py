@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 Dims: TypeAlias = Mapping[str, int]
 Dtypes: TypeAlias = Mapping[str, str]
+MANTISSA = {"f32": 23, "f16": 10, "bf16": 7, "f8e4m3": 3, "f8e5m2": 2}
 Kind = Literal["normal", "uniform", "positive", "index", "lengths", "offsets", "distinct", "codes", "bool"]
 
 
@@ -20,7 +21,7 @@ class TensorInput:
     """A tensor argument.
 
     ``dtype`` is a storage type (``bf16``, ``i64`` …) or a dtype parameter of the op (``X``). ``extents`` gives
-    the shape from the dims. ``kind`` is the distribution: ``normal`` (times ``scale``), ``uniform`` in [0, 1),
+    the shape from the dims. ``kind`` is the distribution: ``normal`` (times ``scale``, which may depend on the dims), ``uniform`` in [0, 1),
     ``positive`` (|normal| + 0.1), ``index`` in [0, below), ``lengths`` (as the workload states, else in
     [1, below]), ``offsets`` (rising from
     0 to below along the axis), ``distinct`` (no two equal, in [0, below)), ``codes`` (any bit pattern of a
@@ -32,7 +33,7 @@ class TensorInput:
     extents: Callable[[Dims], tuple[int, ...]]
     kind: Kind = "normal"
     below: Callable[[Dims], int] | None = None
-    scale: float = 1.0
+    scale: float | Callable[[Dims], float] = 1.0
     inout: bool = False
 
 
@@ -92,7 +93,8 @@ class Tolerance:
     roundings along the longest chain of accumulation, ``relative`` what declared roundings of operands add
     (2⁻⁸ for ``using bf16``), and scale the largest finite magnitude in that output, which stands for the sum
     of absolute terms. Over all elements the relative norm error must also be what rounding explains, which
-    grows with √terms. ``codes`` is for integer outputs: by how many codes they may differ.
+    grows with √terms. ``codes`` is for integer outputs: by how many codes they may differ, and then only in as
+    many elements as such roundings carry over a tie.
     """
 
     ulps: float = 1.0
@@ -112,7 +114,10 @@ class Peer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Driver:
-    """Everything one generated ``bench.py`` says. The package docstring shows one."""
+    """Everything one generated ``bench.py`` says. The package docstring shows one.
+
+    ``keywords`` is what the function, the reference and the peers take by name: dims that no shape tells.
+    """
 
     op: str
     spec: str
@@ -124,6 +129,7 @@ class Driver:
     cost: Callable[[Dims, Dtypes], Mapping[str, float]]
     inputs: tuple[TensorInput | ScalarInput, ...]
     outputs: tuple[str, ...]
+    keywords: Callable[[Dims], Mapping[str, Any]] | None = None
     workloads: Mapping[str, Workload | Distribution]
     dtypes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     tolerance: Callable[[Dims, Dtypes], Tolerance] | None = None
@@ -195,6 +201,11 @@ def lengths_of(item: TensorInput, case: Case) -> tuple[int, ...]:
         raise ValueError(f"input `{item.name}` of kind {item.kind} needs `below`")
     top = item.below(case.dims)
     return tuple(1 + (top - 1) * k // max(count - 1, 1) if count > 1 else top for k in range(count))
+
+
+def unit(dtype: str) -> float:
+    """Half a unit in the last place of a float storage type, relative: what one rounding to it may lose."""
+    return float(2.0 ** -(MANTISSA[dtype] + 1))
 
 
 def cost_of(driver: Driver, case: Case) -> dict[str, float]:

@@ -71,7 +71,7 @@ def prepare_peers(
         rows.append(row)
         try:
             function = peer.factory(case.dims, case.dtypes)
-            outputs = as_tuple(function(*sets[0].arguments))
+            outputs = as_tuple(sets[0].call(function))
             synchronize()
         except Exception as error:  # noqa: BLE001  # a peer may fail in any way; the row says how
             row.reason = one_line(error)
@@ -90,4 +90,4 @@ def prepare_peers(
 
 def caller(function: Callable[..., Any], sets: Sequence[Any]) -> Callable[[int], Any]:
     """``function`` on the i-th set of inputs."""
-    return lambda index: function(*sets[index].arguments)
+    return lambda index: sets[index].call(function)

@@ -121,3 +121,24 @@ def test_a_peer_is_judged_by_its_norm_error_at_its_output_type():
     assert close_enough((of(rough, ref),), Tolerance())
     assert not close_enough((of(wrong, ref),), Tolerance())
     assert not close_enough((of((ref * 1.001).to(torch.float32), ref),), Tolerance())
+
+
+def test_codes_may_move_over_a_tie_but_only_as_many_as_roundings_carry():
+    ref = torch.arange(100_000) % 200 - 100
+    out = ref.clone()
+    out[:50] += 1
+    assert of(out.to(torch.int8), ref, codes=1, terms=4096).passed
+    assert not of(out.to(torch.int8), ref, terms=4096).passed
+    out[:20_000] = ref[:20_000] + 1
+    assert "codes differ" in of(out.to(torch.int8), ref, codes=1, terms=4096).reason
+    out[:3] = ref[:3] + 2
+    assert "outside" in of(out.to(torch.int8), ref, codes=1, terms=4096).reason
+
+
+def test_of_two_codes_in_a_byte_each_is_compared():
+    ref = torch.tensor([0x10, 0x2F] * 8, dtype=torch.uint8)
+    out = ref.clone()
+    out[0] = 0x20  # the upper code is 2 in place of 1
+    found = of(out, ref, codes=1)
+    assert found.passed
+    assert found.max_error == 1

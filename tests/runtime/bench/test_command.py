@@ -118,6 +118,7 @@ def test_inputs_are_random_differ_between_sets_and_are_described(tmp_path):
         "shape": [64, 32],
         "strides": [32, 1],
         "kind": "normal",
+        "scale": 1.0,
         "inout": False,
     }
 

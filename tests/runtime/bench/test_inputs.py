@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from opspec.runtime import bench
-from opspec.runtime.bench.inputs import TORCH_DTYPES, count_sets, draw, make_set, unpack, widen
+from opspec.runtime.bench.inputs import TORCH_DTYPES, count_sets, draw, make_set, nibbles, widen
 from opspec.runtime.bench.model import cases
 from tests.runtime.bench.fakes import driver
 
@@ -54,18 +54,18 @@ def test_what_cannot_be_drawn_says_so():
 @pytest.mark.parametrize("dtype", ["i8", "i4", "f8e4m3", "f8e5m2"])
 def test_codes_cover_the_type_and_are_finite(dtype):
     x = one("codes", dtype, shape=(4096,))
-    values = unpack(x, (4096,)) if dtype == "i4" else x.float()
+    values = nibbles(x) if dtype == "i4" else x.float()
     assert values.float().isfinite().all()
     assert values.float().min() < -6
     assert values.float().max() > 6
 
 
 def test_packed_codes_are_low_nibble_first_and_signed():
-    assert unpack(torch.tensor([0x8F, 0x70], dtype=torch.uint8), (3,)).tolist() == [-1, -8, 0]
+    assert nibbles(torch.tensor([0x8F, 0x70], dtype=torch.uint8)).tolist() == [-1, -8, 0, 7]
     assert one("codes", "i4", shape=(2, 5)).shape == (2, 3)
 
 
-def test_the_reference_sees_float64_and_unpacked_codes():
+def test_the_reference_sees_float64_and_codes_as_they_lie():
     made = driver(
         inputs=(
             bench.TensorInput("w", "i4", lambda d: (2, 5), kind="codes"),
@@ -74,9 +74,19 @@ def test_the_reference_sees_float64_and_unpacked_codes():
             bench.ScalarInput("eps", 0.5),
         )
     )
-    wide = widen(made, CASE, make_set(made, CASE, seed=0, device="cpu").arguments)
-    assert [getattr(v, "dtype", v) for v in wide] == [torch.int32, torch.float64, torch.int32, 0.5]
-    assert wide[0].shape == (2, 5)
+    wide = widen(make_set(made, CASE, seed=0, device="cpu").arguments)
+    assert [getattr(v, "dtype", v) for v in wide] == [torch.uint8, torch.float64, torch.int32, 0.5]
+    assert wide[0].shape == (2, 3)
+
+
+def test_what_is_passed_by_name_comes_from_the_dims():
+    made = make_set(driver(keywords=lambda d: {"W": d["M"] // 2}), CASE, seed=0, device="cpu")
+    assert made.call(lambda *given, W: (len(given), W)) == (2, 32)
+
+
+def test_a_scale_may_depend_on_the_dims():
+    x = one(scale=lambda d: d["M"] ** -0.5)
+    assert 0.9 / 8 < x.std() < 1.1 / 8
 
 
 def test_sets_differ_by_seed_and_repeat_with_it():
