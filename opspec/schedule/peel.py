@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from opspec.ir.dtypes import I64
-from opspec.ir.integers import Int, greatest, least
-from opspec.ir.values import Compare, Extent, Value
+from opspec.ir.integers import Datum, Greatest, Index, Int, Least, greatest, least
+from opspec.ir.values import Compare, Extent, Value, integers, walk
 from opspec.schedule.tile import (
     Collapse,
     Combine,
@@ -46,9 +46,15 @@ def _statement(s: Statement, program: TileProgram) -> Statement:
     implied: list[Value] = []
     lows: list[Int] = []
     highs: list[Int] = []
+    kept = False
+    ends = [v.value for v in (s.start, s.stop) if isinstance(v, Extent)]
+    known = {a for v in ends for a in v.atoms() if isinstance(a, Datum)}
     for mask in dict.fromkeys(_masks(s.body)):
-        bound = _bound(mask, s.axis, grid, blocked)
+        bound = _bound(mask, s.axis, grid, blocked, known)
         if bound is None:
+            kept = kept or s.axis in {
+                i for part in walk(mask) for v in integers(part) for i in v.free_indices()
+            }
             continue
         implied.append(mask)
         lows += bound[0]
@@ -57,7 +63,9 @@ def _statement(s: Statement, program: TileProgram) -> Statement:
         return s
     lows = [x for x in dict.fromkeys(lows) if x != s.start.value]
     low = Extent(value=greatest(s.start.value, *lows), dtype=I64) if lows else None
-    high = Extent(value=least(*dict.fromkeys(highs)) if highs else s.stop.value, dtype=I64)
+    # where a mask stays, the stream may end before the others do
+    highs += [s.stop.value] if kept or not highs else []
+    high = Extent(value=least(*dict.fromkeys(highs)), dtype=I64)
     return replace(s, inner=Inner(start=low, stop=high, implied=tuple(implied)))
 
 
@@ -73,14 +81,17 @@ def _masks(body: Iterable[Statement]) -> Iterable[Value]:
 
 
 def _bound(
-    mask: Value, axis: str, grid: set[str], blocked: set[str]
+    mask: Value, axis: str, grid: set[str], blocked: set[str], known: set[Datum]
 ) -> tuple[tuple[Int, ...], tuple[Int, ...]] | None:
     """Where a mask holds for a whole tile: from which index on, and before which. None if that can't be said.
 
-    Grid axes with a block stand at the edge that admits least.
+    Grid axes with a block stand at the edge that admits least. Data that the stream's ends use (``known``) is at hand.
     """
     constraint = _constraint(mask)
-    if constraint is None or axis not in constraint.free_indices() or constraint.tensors():
+    if constraint is None or axis not in constraint.free_indices():
+        return None
+    data = {a for a in constraint.atoms() if isinstance(a, Datum)}
+    if not data <= known or any(i.free_indices() & blocked for a in data for i in a.indices):
         return None
     split = constraint.affine([axis])
     if split is None or split[0][axis].constant not in (1, -1):
@@ -90,16 +101,36 @@ def _bound(
     if not others <= grid:
         return None
     if others:
-        parts = rest.affine(others)
-        if parts is None:
-            return None
-        signs = {name: k.constant for name, k in parts[0].items()}
+        signs = {name: _slope(rest, name) for name in others}
         if any(k is None for k in signs.values()):
             return None
         rest = rest.rename({n: f"{n}.first" if (k or 0) > 0 else f"{n}.last" for n, k in signs.items()})
     if split[0][axis].constant == 1:
         return (-rest,), ()
     return (), (rest + 1,)
+
+
+def _slope(value: Int, name: str) -> int | None:
+    """1 where a value grows with an index, -1 where it falls, 0 where it does neither; None if that can't be said."""
+    found: set[int] = set()
+    for monomial, c in value.terms:
+        here = [a for a, _ in monomial if name in Int.of(a).free_indices()]
+        if not here:
+            continue
+        if len(monomial) > 1 or monomial[0][1] != 1:
+            return None
+        match here[0]:
+            case Index():
+                own: set[int | None] = {1}
+            case Least(args=args) | Greatest(args=args):
+                own = {_slope(a, name) for a in args}
+            case _:
+                return None
+        if None in own:
+            return None
+        found |= {(k or 0) * (1 if c > 0 else -1) for k in own}
+    found -= {0}
+    return None if len(found) > 1 else next(iter(found), 0)
 
 
 def _constraint(mask: Value) -> Int | None:

@@ -77,6 +77,8 @@ def test_members_of_a_group_are_rows(plan):
         ("", None, "L"),
         ("for j <= i", None, "i.first + 1"),
         ("for 0 <= i - j < 8", "i.last - 7", "i.first + 1"),
+        ("for j < max(5, i + 1)", None, "max(i.first + 1, 5)"),
+        ("for j < max(L - i, 9)", None, "max(-i.last + L, 9)"),
     ],
 )
 def test_tiles_inside_the_domain_are_known(plan, domain, start, stop):
@@ -93,6 +95,28 @@ def test_a_mask_of_data_stays_everywhere(plan):
     text = text.replace("  kernel", "  assume len[i] <= L\n  kernel")
     inner = loop_of(last(plan(text)).program).inner
     assert inner is None or not any("len" in str(m) for m in inner.implied)
+
+
+def test_a_length_that_a_program_reads_once_ends_its_whole_tiles(plan):
+    text = """op f[H, L, D](q: bf16[H, L, D], k: bf16[H, L, D], v: bf16[H, L, D], len: i32[H]) -> o: bf16[H, L, D] {
+      assume len[h] <= L
+      kernel k {
+        s[h, i, j] = sum[d](q[h, i, d] * k[h, j, d])  for j < len[h]
+        o[h, i, d] = sum[j] using bf16 (softmax[j](s[h, i, j]) * v[h, j, d])
+      }
+    }
+    """
+    loop = loop_of(last(plan(text)).program)
+    assert loop.inner is not None
+    assert any("len" in str(m) for m in loop.inner.implied)
+    assert loop.inner.stop == loop.stop
+
+
+def test_whole_tiles_end_with_the_stream_where_a_mask_stays(plan):
+    loop = loop_of(last(plan(CAUSAL.format(domain="for j < max(i + 1, 9 - i)"))).program)
+    assert loop.inner is not None
+    assert len(loop.inner.implied) == 1
+    assert loop.inner.stop == loop.stop
 
 
 def exponentials(program) -> set[str]:
