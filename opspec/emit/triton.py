@@ -14,7 +14,7 @@ from typing import assert_never
 from opspec.emit.describe import Tile
 from opspec.emit.expressions import ATOM, TL, wrap
 from opspec.emit.loops import Loops
-from opspec.emit.running import print_locate, print_scan
+from opspec.emit.running import print_counted, print_locate, print_scan
 from opspec.emit.signature import KernelText, stride
 from opspec.ir.dtypes import F8E4M3, F8E5M2, F32, I8, DType, Storage
 from opspec.ir.values import Cast, Extent, Literal, Monoid, Read, Value
@@ -281,6 +281,9 @@ class _Printer(Loops):
         return f"{wrap(full, 1)} if {self.edge} else {wrap(plain, 1)}", 0
 
     def collapse(self, s: Collapse) -> None:
+        if s.counted is not None:
+            print_counted(self, s, s.counted)
+            return
         text = self.masked(s.value, s.masks, s.axes, s.monoid)[0]
         if not s.over:
             self.put(f"{s.var.name} = {text}")

@@ -67,6 +67,19 @@ def reduce_all(x, axis: tl.constexpr):
 
 
 @triton.jit
+def _add_both(a, b, c, d):
+    """Two sums side by side, as a combine function."""
+    return a + c, b + d
+
+
+@triton.jit
+def sum_both(x, y, axis: tl.constexpr):
+    """The sums of two blocks of one shape along an axis."""
+    x, y = tl.broadcast(x, y)
+    return tl.reduce((x, y), axis, _add_both)
+
+
+@triton.jit
 def _either(a, b):
     """Whether one of two is true, as a combine function of integers."""
     return a | b
