@@ -152,6 +152,8 @@ def _compile(
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
+    from opspec.runtime.launch import Pairs
+
     names = identifiers(op)
     values: dict[str, int] = {}
     signature: dict[str, str] = {}
@@ -170,7 +172,8 @@ def _compile(
     taken = _taken(launch, kernel.arg_names)
     for tensor, tile in zip(taken, tiles or (), strict=bool(tiles)):
         if tile is not None:
-            element = POINTER[_concrete(tensor.dtype, dtypes).name][1:]
+            units = isinstance(tile, Pairs)
+            element = "i16" if units else POINTER[_concrete(tensor.dtype, dtypes).name][1:]
             signature[descriptor(tensor.name)] = f"tensordesc<{element}{list(tile)}>"
     for dim in op.dims:
         signature[names[dim]] = "i32"

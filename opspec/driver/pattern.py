@@ -15,6 +15,7 @@ from opspec.ir.integers import Datum, FloorDiv, Int
 from opspec.ir.values import Binary, Read, Value, walk
 from opspec.schedule.graph import Fold, Graph, Load, Point, Prefix, Store
 from opspec.schedule.laws import Law, find_law
+from opspec.schedule.moments import find_moment
 from opspec.schedule.plan import Plan
 from opspec.schedule.roles import Product
 
@@ -106,6 +107,8 @@ def _after(graph: Graph, fold: Fold, folds: list[Fold]) -> str:
         return " beside its extreme"
     for state in folds[: folds.index(fold)][::-1]:
         if set(state.over) & set(fold.over) and _depends(graph, fold, state.name):
+            if find_moment(graph, fold) is not None:
+                return " about a mean of it"
             law = state.monoid in _EXTREMES and isinstance(find_law(graph, fold, state), Law)
             return f" beside the {state.monoid}" if law else f" after the {state.monoid}"
     return ""

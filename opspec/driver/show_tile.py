@@ -60,7 +60,11 @@ def _statement(s: Statement) -> list[str]:
         case Begin(var=var, monoid=monoid):
             return [f"{_var(var)} = identity of {monoid}"]
         case Collapse(var=var, monoid=monoid, value=value, over=over, masks=masks):
-            return [f"{_var(var)} = {monoid} over {', '.join(over)} of {show_value(value)}{_masks(masks)}"]
+            text = f"{_var(var)} = {monoid} over {', '.join(over)} of {show_value(value)}{_masks(masks)}"
+            points = (
+                f"{_var(s.counted)} = number of points{_masks(s.points)}" if s.counted is not None else ""
+            )
+            return [text, points] if points else [text]
         case Combine(var=var, monoid=monoid, value=value, masks=masks):
             return [f"{var.name} = {monoid}({var.name}, {show_value(value)}){_masks(masks)}"]
         case Locate(var=var, value=value, extreme=extreme, at=at, over=over, masks=masks):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
-from opspec.emit.describe import Tile
+from opspec.emit.describe import Pairs, Tile, paired_axes
 from opspec.emit.expressions import ATOM, TL, Expressions, literal, wrap
 from opspec.emit.names import escape
 from opspec.emit.signature import block_names, descriptor, identifiers, pointer, stride
-from opspec.ir.dtypes import F8E5M2, F32, I4, DTypeParam, Storage, compute_dtype
+from opspec.ir.dtypes import F8E5M2, F32, I4, DType, DTypeParam, Storage, compute_dtype
 from opspec.ir.integers import Int
 from opspec.ir.program import Tensor
 from opspec.ir.values import Compare, Literal, Value
@@ -25,6 +25,7 @@ class Accesses:
     def __init__(self, program: TileProgram, name: str, tiles: Mapping[str, Tile]) -> None:
         self.program, self.name, self.tiles = program, name, tiles
         self.placed = {a for tile in tiles.values() for a in tile}
+        self.paired = paired_axes(tiles)
         self.blocks = block_names(program.axes)
         self.names = identifiers(program.op) | {a.name: escape(a.name) for a in program.axes}
         self.names |= {n: escape(n) for n in program.sizes}
@@ -36,6 +37,7 @@ class Accesses:
             element=self.element,
         )
         self.raw: dict[str, Storage] = {}
+        self.units: dict[str, tuple[str, DType]] = {}
         self.scopes: list[dict[str, str]] = [{}]
         self.masks = 0
         self.lines: list[str] = []
@@ -78,11 +80,14 @@ class Accesses:
             role = self.program.axis(axis).role
             name = self.names[axis]
             out.append({"grid": f"{name}_first", "stream": f"{name}_start", "tile": "0"}[role])
+        if isinstance(self.tiles[tensor], Pairs) and out[-1] != "0":
+            out[-1] = f"{out[-1]} // 2"
         return f"[{', '.join(out)}]"
 
-    def extents(self, axes: Iterable[str | None]) -> str:
-        """Block extents of axes as arguments; 1 for a single index."""
-        return ", ".join("1" if a is None else self.blocks[a] for a in axes)
+    def places(self, axis: str) -> str:
+        """The places of a block dimension behind its first one, in the order in which the kernel holds them."""
+        block = self.blocks[axis]
+        return self.x.call("interleaved", block)[0] if axis in self.paired else f"tl.arange(0, {block})"
 
     def fetch_tile(self, s: Fetch) -> None:
         """A load of a whole tile; its single indices are dropped, and its dimensions brought into order."""
@@ -90,10 +95,16 @@ class Accesses:
         text = f"{descriptor(s.tensor)}.load({self.corner(s.tensor, s.at)})"
         kept = tuple(a for a in tile if a is not None)
         if len(kept) < len(tile):
-            text += f".reshape({self.extents(kept)})"
+            extents = [self.blocks[a] for a in kept]
+            if isinstance(tile, Pairs):
+                extents[-1] += " // 2"
+            text += f".reshape({', '.join(extents)})"
         if kept != s.var.axes:
             text += ".T"
-        self.raw[s.var.name] = self.tensor(s.tensor).dtype
+        stored = self.tensor(s.tensor).dtype
+        self.raw[s.var.name] = stored
+        if isinstance(tile, Pairs) and tile[-1] is not None and isinstance(stored, DType):
+            self.units[s.var.name] = tile[-1], stored
         self.put(f"{s.var.name} = {text}")
 
     def fetch(self, s: Fetch) -> None:
@@ -240,5 +251,6 @@ def _equalities(masks: tuple[Value, ...]) -> tuple[Value, ...]:
 
 
 def _single(program: TileProgram) -> bool:
-    """Whether nothing is left to load once tiles of two grid axes stream."""
-    return sum(isinstance(s, Loop) for s in program.body) == 1
+    """Whether nothing is left to load once tiles of two grid axes stream, and each takes as long as the others."""
+    loops = [s for s in program.body if isinstance(s, Loop)]
+    return len(loops) == 1 and loops[0].segments is None

@@ -25,7 +25,6 @@ from opspec.schedule.resources import (
     held_elements,
     loaded_apart,
     offered_tiles,
-    operand_bits,
     operand_kind,
     result_bits,
     side_by_side,
@@ -392,7 +391,7 @@ def _chain_choice(
         str(limits.shared_memory),
         " * ".join(others) or "1",
         *(["edged=True"] if _edged(variant.program, rows[0]) else []),
-        *(["narrow=True"] if operand_bits(variant.program) & set(range(1, 9)) else []),
+        *(["narrow=described"] if holds.narrow and text.described is not None else []),
     ]
     lines.append("# rows, chunk, warps, stages: the first that registers and shared memory hold")
     lines.append(

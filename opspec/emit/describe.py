@@ -10,13 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from opspec.ir.dtypes import choices
+from opspec.ir.dtypes import DType, choices
 from opspec.ir.integers import Int, index
 from opspec.ir.program import Tensor
-from opspec.ir.values import Compare, Extent, Literal, Value
-from opspec.schedule.tile import Fetch, TileProgram, Write, statements
+from opspec.ir.values import Cast, Compare, Extent, Literal, Read, Value
+from opspec.schedule.tile import Fetch, Locate, Loop, Multiply, Operand, Scan, TileProgram, Write, statements
 
 Tile = tuple[str | None, ...]  # for each axis of a tensor its block dimension; None: a single index
+
+
+class Pairs(Tile):
+    """The tile of a tensor of bytes that moves in units of two, which are neighbours along memory."""
 
 
 def describe(program: TileProgram) -> dict[str, Tile]:
@@ -34,7 +38,63 @@ def describe(program: TileProgram) -> dict[str, Tile]:
             tile = _tile(tensors[s.tensor], s.at, s.masks, s.var.axes, dims, extents)
             if tile is None or not s.raw or not _zero(s.other) or found.setdefault(s.tensor, tile) != tile:
                 refused.add(s.tensor)
-    return {t: tile for t, tile in found.items() if t not in refused}
+    return _paired(program, {t: tile for t, tile in found.items() if t not in refused})
+
+
+def paired_axes(tiles: Mapping[str, Tile]) -> frozenset[str]:
+    """Block dimensions whose places a kernel holds in the order of ``interleaved``."""
+    return frozenset(tile[-1] for tile in tiles.values() if isinstance(tile, Pairs) and tile[-1] is not None)
+
+
+def _paired(program: TileProgram, tiles: dict[str, Tile]) -> dict[str, Tile]:
+    """``tiles`` with bytes in units of two where neighbours along memory are not of one sum.
+
+    Only 16 bits together can be turned into the order in which a matrix unit takes them. A dimension along
+    which one tensor moves in units has its places in another order, so every tensor must: what is loaded
+    before the stream then comes through pointers, and where that is not so, or an order along the dimension
+    matters, all stay as they are.
+    """
+    streamed = {id(s) for loop in program.body if isinstance(loop, Loop) for s in statements(loop.body)}
+    body = tuple(statements(program.body))
+    fetched = {s.var.name: s for s in body if isinstance(s, Fetch) and s.tensor in tiles}
+    bytes_: set[str] = set()
+    wanted: set[str] = set()
+    for s in body:
+        if isinstance(s, Multiply):
+            for operand, summed in ((s.a, s.a.axes[1]), (s.b, s.b.axes[0])):
+                fetch = _fetch_of(operand, fetched)
+                if fetch is None or not _widened(program, fetch.tensor, operand):
+                    continue
+                bytes_.add(fetch.tensor)
+                last = tiles[fetch.tensor][-1]
+                if last is not None and last != summed:
+                    wanted.add(last)
+    for s in body:
+        if isinstance(s, Scan | Locate):
+            wanted -= set(s.axes)
+    out = dict(tiles)
+    for axis in wanted:
+        beside = {t: tile for t, tile in tiles.items() if axis in tile}
+        fits = {t for t, tile in beside.items() if t in bytes_ and tile[-1] == axis}
+        others = set(beside) - fits
+        if any(id(s) in streamed for s in fetched.values() if s.tensor in others):
+            continue
+        out = {t: Pairs(tile) if t in fits else tile for t, tile in out.items() if t not in others}
+    return out
+
+
+def _fetch_of(operand: Operand, fetched: Mapping[str, Fetch]) -> Fetch | None:
+    """The load that an operand is."""
+    value = operand.value.x if isinstance(operand.value, Cast) and operand.value.implicit else operand.value
+    return fetched.get(value.name) if isinstance(value, Read) else None
+
+
+def _widened(program: TileProgram, tensor: str, operand: Operand) -> bool:
+    """Whether a tensor of bytes enters a product in 16 bits."""
+    stored = next(t.dtype for t in program.tensors if t.name == tensor)
+    entered = () if operand.cast is None else choices(operand.cast)
+    whole = isinstance(stored, DType) and stored.bits == 8
+    return whole and bool(entered) and all(d.bits == 16 for d in entered)
 
 
 def _zero(other: Value | None) -> bool:

@@ -48,7 +48,7 @@ class Loops(Accesses):
                 start, stop = self.parts(s, s.inner, start, stop)
             self.put(f"for {axis}_start in {loop_range(s, start, stop, block)}:")
             self.level += 1
-            self.put(f"{axis} = ({axis}_start + tl.arange(0, {block})).to(INDEX)")
+            self.put(f"{axis} = ({axis}_start + {self.places(s.axis)}).to(INDEX)")
         else:
             self.put(f"for {axis} in {loop_range(s, start, stop, None)}:")
             self.level += 1

@@ -8,7 +8,7 @@ from opspec.emit.expressions import ATOM, TL, Expressions, Text, wrap
 from opspec.ir.dtypes import F32, DType
 from opspec.ir.integers import index
 from opspec.ir.values import Extent, Monoid, Read, Scalar, Value, walk
-from opspec.schedule.tile import Locate, Loop, Scan, Var
+from opspec.schedule.tile import Collapse, Locate, Loop, Scan, Var
 
 SCAN: dict[Monoid, str] = {
     "sum": "tl.cumsum", "prod": "tl.cumprod", "max": "scan_max", "min": "scan_min", "any": "scan_any", "all": "scan_all",
@@ -26,11 +26,20 @@ class Printing(Protocol):
     names: dict[str, str]
     blocks: dict[str, str]
 
+    def shape(self, axes: tuple[str, ...]) -> str:
+        """The shape of a block of these dimensions."""
+
     def put(self, text: str) -> None:
         """Add a line."""
 
     def mask(self, masks: tuple[Value, ...], axes: tuple[str, ...]) -> str:
         """A conjunction, under a name where it is long."""
+
+    def masked(self, value: Value, masks: tuple[Value, ...], axes: tuple[str, ...], monoid: Monoid) -> Text:
+        """A value, with the identity where a mask fails."""
+
+    def chosen(self, masks: tuple[Value, ...], axes: tuple[str, ...], text: Text, other: str) -> Text:
+        """A text where all masks hold, else the other."""
 
     def join(self, monoid: Monoid, a: Text, b: Text) -> str:
         """Two values combined."""
@@ -40,6 +49,21 @@ class Printing(Protocol):
 
     def reduced(self, text: str, monoid: Monoid, axes: tuple[str, ...], over: tuple[str, ...]) -> str:
         """A block reduced over some of its dimensions."""
+
+
+def print_counted(p: Printing, s: Collapse, counted: Var) -> None:
+    """A sum, and beside it the number of its points.
+
+    In one reduction: a number of points of its own has no load that says how threads hold it, and would go
+    through shared memory to meet the sum at every step.
+    """
+    value = p.masked(s.value, s.masks, s.axes, s.monoid)[0]
+    one = f"tl.full({p.shape(s.axes)}, 1.0, tl.float32)"
+    points = p.chosen(s.points, s.axes, (one, ATOM), "0.0")[0]
+    p.x.used.add("sum_both")
+    for dim in sorted(s.over, key=s.axes.index, reverse=True):
+        p.put(f"{s.var.name}, {counted.name} = sum_both({value}, {points}, axis={s.axes.index(dim)})")
+        value, points = s.var.name, counted.name
 
 
 def print_locate(p: Printing, s: Locate) -> None:

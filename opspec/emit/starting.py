@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from opspec.emit.configure import Choice
+from opspec.emit.describe import Pairs
 from opspec.emit.host import host_int, tuple_text
 from opspec.emit.names import escape
 from opspec.emit.signature import KernelText, SplitText, descriptor, identifiers, pointer, stride
@@ -12,6 +13,7 @@ from opspec.ir.program import Op, Tensor
 from opspec.schedule.graph import Load
 from opspec.schedule.nested import nested_product
 from opspec.schedule.plan import Plan
+from opspec.schedule.tile import Fetch, statements
 
 STEPS = 4
 COPIED = 512
@@ -46,14 +48,18 @@ class Configure:
 def streamed_tensors(plan: Plan) -> list[Tensor]:
     """The tensors whose element size decides a configuration: what a product or a laned stream reads.
 
-    A label or a table beside the stream has no say in how wide its lanes are.
+    A label, a table or a scale beside the stream has no say in how wide its lanes are.
     """
+    program = plan.variants[0].program
+    operands = {s.tensor for s in statements(program.body) if isinstance(s, Fetch) and s.raw}
+    if operands:
+        return [t for t in program.tensors if t.name in operands]
     axes = {a for v in plan.variants for a in (v.roles.laned, *(p.k for p in v.roles.products.values())) if a}
     data = set(plan.graph.data.values())
     loads = [n for n in plan.graph.nodes if isinstance(n, Load) and n.name not in data]
     wanted = {n.tensor for n in loads if n.axes & axes} or {n.tensor for n in loads}
-    found = [t for t in plan.variants[0].program.tensors if t.name in wanted]
-    return found or list(plan.variants[0].program.tensors)
+    found = [t for t in program.tensors if t.name in wanted]
+    return found or list(program.tensors)
 
 
 def wrapped(text: str) -> str:
@@ -90,7 +96,9 @@ class Starts:
         if described:
             tiled = [t for t in touched if any(t.name in d.tiles for d in described)]
             named = ", ".join(self.names[t.name] for t in tiled)
-            self.lines.append(f"described = launch.describable({named})")
+            pairs = [t for t in tiled if any(isinstance(d.tiles.get(t.name), Pairs) for d in described)]
+            even = f", pairs={tuple_text([self.names[t.name] for t in pairs])}" if pairs else ""
+            self.lines.append(f"described = launch.describable({named}{even})")
             self._copies(k, tiled)
         self.lines.append(f"kernel, grid, options{', tiles' if described else ''} = {call}")
         made = [
@@ -308,7 +316,10 @@ class Starts:
                     if tile is None
                     else ["1" if a is None else f'options["{text.blocks[a]}"]' for a in tile]
                 )
-                shapes.append("None" if own is None else tuple_text(own))
+                if own is not None and isinstance(tile, Pairs):
+                    shapes.append(f"launch.Pairs({tuple_text([*own[:-1], f'{own[-1]} // 2'])})")
+                else:
+                    shapes.append("None" if own is None else tuple_text(own))
         if described.persistent:
             grid = f'launch.resident({grid}, options["num_warps"])'
         return [f"if {test}:", f"    return {described.name}, {grid}, options, {tuple_text(shapes)}"]

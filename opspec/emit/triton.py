@@ -14,9 +14,9 @@ from typing import assert_never
 from opspec.emit.describe import Tile
 from opspec.emit.expressions import ATOM, TL, wrap
 from opspec.emit.loops import Loops
-from opspec.emit.running import print_locate, print_scan
+from opspec.emit.running import print_counted, print_locate, print_scan
 from opspec.emit.signature import KernelText, stride
-from opspec.ir.dtypes import F8E4M3, F32, I8, DType, Storage
+from opspec.ir.dtypes import F8E4M3, F8E5M2, F32, I8, DType, Storage
 from opspec.ir.values import Cast, Extent, Literal, Monoid, Read, Value
 from opspec.schedule.tile import (
     AxisPlan,
@@ -41,7 +41,7 @@ REDUCE: dict[Monoid, str] = {
     "sum": "tl.sum", "prod": "reduce_prod", "max": "reduce_max", "min": "reduce_min", "any": "reduce_any", "all": "reduce_all",
 }  # fmt: skip
 PARTS = 2  # sizes of a kernel that walks a part of a stream: how many there are, and their span
-WIDENED: dict[Storage, str] = {F8E4M3: "widen_f8e4m3", I8: "widen_i8"}
+WIDENED: frozenset[Storage] = frozenset({F8E4M3, F8E5M2, I8})
 
 
 def print_kernel(program: TileProgram, name: str, tiles: Mapping[str, Tile] | None = None) -> KernelText:
@@ -125,8 +125,7 @@ class _Printer(Loops):
             self.outer(grid, "pid")
         for axis in self.program.axes:
             if axis.role == "tile":
-                block = self.blocks[axis.name]
-                self.put(f"{self.names[axis.name]} = tl.arange(0, {block}).to(INDEX)")
+                self.put(f"{self.names[axis.name]} = {self.places(axis.name)}.to(INDEX)")
 
     def together(self, grid: list[AxisPlan]) -> list[AxisPlan]:
         """The two axes whose programs are walked in groups: tiles of a product, or its rows and the parts of its columns."""
@@ -162,7 +161,7 @@ class _Printer(Loops):
             start = f"{name}_first"
             self.names[f"{axis.name}.first"] = start
             self.put(f"{start} = {wrap(pid, 5 if '%' not in pid[0] and '//' not in pid[0] else 6)} * {block}")
-            self.put(f"{name} = {start} + tl.arange(0, {block})")
+            self.put(f"{name} = {start} + {self.places(axis.name)}")
             if "last" in edges:
                 last = f"{name}_last"
                 self.names[f"{axis.name}.last"] = last
@@ -170,7 +169,7 @@ class _Printer(Loops):
                 self.put(f"{last} = tl.minimum({start} + {block}, {end}) - 1")
             return
         self.put(
-            f"{name} = {wrap(pid, 5 if '%' not in pid[0] and '//' not in pid[0] else 6)} * {block} + tl.arange(0, {block})"
+            f"{name} = {wrap(pid, 5 if '%' not in pid[0] and '//' not in pid[0] else 6)} * {block} + {self.places(axis.name)}"
         )
 
     def mentions(self, index: str) -> bool:
@@ -282,6 +281,9 @@ class _Printer(Loops):
         return f"{wrap(full, 1)} if {self.edge} else {wrap(plain, 1)}", 0
 
     def collapse(self, s: Collapse) -> None:
+        if s.counted is not None:
+            print_counted(self, s, s.counted)
+            return
         text = self.masked(s.value, s.masks, s.axes, s.monoid)[0]
         if not s.over:
             self.put(f"{s.var.name} = {text}")
@@ -300,7 +302,7 @@ class _Printer(Loops):
         return text
 
     def multiply(self, s: Multiply) -> None:
-        a, b = self.operand(s.a), self.operand(s.b)
+        a, b = self.operand(s.a, "widen_pairs"), self.operand(s.b, "widen")
         acc = f", {s.var.name}" if s.accumulate else ""
         kind = (
             f'input_precision="{s.precision}"' if s.var.dtype is F32 else f"out_dtype={TL[s.var.dtype.name]}"
@@ -311,7 +313,15 @@ class _Printer(Loops):
             kind += f", max_num_imprecise_acc={self.blocks[s.a.axes[1]]}"
         self.put(f"{s.var.name} = tl.dot({a}, {b}{acc}, {kind})")
 
-    def operand(self, o: Operand) -> str:
+    def operand(self, o: Operand, widen: str) -> str:
+        """An operand in the type that it enters a product in; bytes through ``widen`` where descriptors say
+        that the device has the instructions for it."""
+        loaded = o.value.x if isinstance(o.value, Cast) and o.value.implicit else o.value
+        if isinstance(loaded, Read) and loaded.name in self.units:
+            along, stored = self.units[loaded.name]
+            into = self.x.storage(o.cast if o.cast is not None else F32)
+            wide = self.x.call("planes", loaded.name, TL[stored.name], into, str(o.axes.index(along)))
+            return self.chosen(o.masks, o.axes, wide, "0.0")[0]
         text = self.x.value(o.value, o.axes)
         if o.masks:
             zero = "0.0" if o.value.dtype is F32 else "0"
@@ -326,8 +336,7 @@ class _Printer(Loops):
         if have is None and want == F32:
             return text[0]
         if self.tiles and have in WIDENED and want != F32:
-            # descriptors say that the device has the instructions for it
-            return self.x.call(WIDENED[have], text[0], self.x.storage(want))[0]
+            return self.x.call(widen, text[0], self.x.storage(want))[0]
         return f"{wrap(text, ATOM)}.to({self.x.storage(want)})"
 
 

@@ -118,7 +118,7 @@ def moved(arg: Any, value: Any) -> Any:
     if not described(arg):
         return value
     other = copy.copy(arg)
-    other.base = value
+    other.base = value if value.dtype == arg.base.dtype else value.view(arg.base.dtype)
     return other
 
 
@@ -165,7 +165,7 @@ class Call:
         known = [id(t) for t in self.tensors]
         places: list[int | None] = []
         for arg in args:
-            base = arg.base if described(arg) else arg
+            base = arg.source if described(arg) else arg
             if isinstance(arg, Float):
                 places.append(
                     -1 - arg.place
@@ -262,6 +262,7 @@ def unbound(arg: Any) -> Any:
     """A descriptor that keeps no memory of the first call alive: its tensor is an empty one of its dtype."""
     other = copy.copy(arg)
     other.base = torch.empty(0, dtype=arg.base.dtype, device=arg.base.device)
+    other.source = None
     return other
 
 

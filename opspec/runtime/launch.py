@@ -206,8 +206,15 @@ def without_edges(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if not name.startswith("EDGE_")}
 
 
-def describable(*tensors: torch.Tensor) -> bool:
-    """Whether tiles of all tensors can be moved by tensor-memory descriptors.
+class Pairs(tuple[int, ...]):
+    """The tile of a tensor of bytes that moves in units of two: its last extent counts these."""
+
+    __slots__ = ()
+
+
+def describable(*tensors: torch.Tensor, pairs: Sequence[torch.Tensor] = ()) -> bool:
+    """Whether tiles of all tensors can be moved by tensor-memory descriptors; those of ``pairs`` in units
+    of two elements, of which the last axis then has an even number.
 
     That needs an NVIDIA device of capability 9.0 or more (Triton's interpreter takes them too), unit
     stride along the last axis, 16-byte alignment along the others, and offsets that fit 31 bits.
@@ -218,7 +225,7 @@ def describable(*tensors: torch.Tensor) -> bool:
             return False
         if any(s <= 0 or s * size % 16 for s in tensor.stride()[:-1]):
             return False
-    if index_type(*tensors) is not tl.int32:
+    if index_type(*tensors) is not tl.int32 or any(t.shape[-1] % 2 for t in pairs):
         return False
     return _has_tensor_memory(tensors[0].device)
 
@@ -234,10 +241,14 @@ def describe(
     tensors: Sequence[torch.Tensor], tiles: Sequence[tuple[int, ...] | None]
 ) -> tuple[torch.Tensor | TensorDescriptor, ...]:
     """Each tensor as a descriptor of its tile, or as it is where it has none."""
-    return tuple(
-        t if tile is None else TensorDescriptor(t, list(t.shape), list(t.stride()), list(tile))
-        for t, tile in zip(tensors, tiles, strict=True)
-    )
+    return tuple(t if tile is None else _descriptor(t, tile) for t, tile in zip(tensors, tiles, strict=True))
+
+
+def _descriptor(tensor: torch.Tensor, tile: tuple[int, ...]) -> TensorDescriptor:
+    moved = tensor.view(torch.int16) if isinstance(tile, Pairs) else tensor
+    made = TensorDescriptor(moved, list(moved.shape), list(moved.stride()), list(tile))
+    made.source = tensor  # what a call knows it by
+    return made
 
 
 def bucket(extent: int, *sizes: int) -> int:
@@ -297,7 +308,7 @@ def pick_chain(
     ``accumulated``: f32 elements per row that are carried; ``kept``: operand elements per row;
     ``loaded``: operand elements per index of the stream, of ``width`` bytes; ``shared``: bytes of
     shared memory; ``others``: programs along the other axes; ``edged``: whether where the stream ends
-    depends on the row; ``narrow``: whether an operand is stored in bytes. The first that fits and fills the device; if none fills it, the one with the
+    depends on the row; ``narrow``: whether all that is loaded is bytes, and moved through descriptors. The first that fits and fills the device; if none fills it, the one with the
     most programs that still fits.
     """
     best = None
@@ -306,8 +317,9 @@ def pick_chain(
         if width == 4:
             choice = (block, max(chunk // 2, 16), warps, 2)
         elif narrow and block == 16 and chunk == 128:
-            choice = (block, chunk, 8, 3)  # bytes are widened by every thread
-        if block > power_of_2(rows, 16) or not _holds(choice, accumulated, kept, loaded, width, shared):
+            choice = (block, 2 * chunk, warps, stages)  # as many bytes
+        halves = loaded // 2 if narrow else loaded
+        if block > power_of_2(rows, 16) or not _holds(choice, accumulated, kept, halves, width, shared):
             continue
         best = best or choice
         if triton.cdiv(rows, block) * others >= 132:

@@ -9,7 +9,7 @@ from opspec.schedule.access import INFINITY, is_identity, plain
 from opspec.schedule.domain import nonempty
 from opspec.schedule.graph import Fold, Load
 from opspec.schedule.laws import Law, between_states
-from opspec.schedule.prefixes import Prefixes
+from opspec.schedule.means import Means
 from opspec.schedule.roles import Product
 from opspec.schedule.tile import (
     Begin,
@@ -25,7 +25,7 @@ from opspec.schedule.tile import (
 )
 
 
-class Carry(Prefixes):
+class Carry(Means):
     """Statements that begin, move on and finish a fold."""
 
     def _begin(self, node: Fold, states: set[str]) -> list[Statement]:
@@ -44,6 +44,8 @@ class Carry(Prefixes):
         if not lanes:
             self.ident[node.name] = var.name
         out: list[Statement] = [Begin(var=var, monoid=node.monoid)]
+        if self._has_mean(node.name):
+            out += self._begin_count(node)
         if node.name in states and node.constraints and self._some(node) is None:
             # whether the domain has a point is known from the data alone: note each point that is met
             seen = self._declare(self.names.fresh(f"{base}_seen"), axes, F32)
@@ -82,19 +84,31 @@ class Carry(Prefixes):
         if product is not None:
             out.append(self._multiply(product, node, var, accumulate=True))
             return out
-        value, masks = self._value(node.body), self._fold_masks(node, law)
+        moment = self.moments.get(node.name)
+        if moment is None:
+            value = self._value(node.body)
+        else:
+            value, more = self._about(node, moment, var)
+            out += more
+        masks = self._fold_masks(node, law)
         axes = self._ordered(node.axes | set(node.over))
         over = tuple(d for d in axes if d not in var.axes)
         lawful = any(known.state == node.name for known in self.laws.values())
-        state = lawful or node.name in self.located
+        has_mean = self._has_mean(node.name)
+        state = lawful or has_mean or node.name in self.located
         if not over and not state:
             out.append(Combine(var=var, monoid=node.monoid, value=value, masks=masks))
             return out
         part = self._declare(self.names.fresh(f"{var.name}_chunk"), var.axes, node.dtype)
-        out.append(Collapse(var=part, monoid=node.monoid, value=value, axes=axes, over=over, masks=masks))
+        collapse = Collapse(var=part, monoid=node.monoid, value=value, axes=axes, over=over, masks=masks)
+        if has_mean:
+            collapse = self._counted(node, collapse)
+        out.append(collapse)
         if lawful:
             out += self._note_points(node, axes, over)
             out += self._advance(node, var, part)
+        elif has_mean:
+            out += self._move_mean(node, var, collapse)
         elif state:
             # its place is moved on before it is
             op: BinaryOp = "max" if node.monoid == "max" else "min"
@@ -103,7 +117,7 @@ class Carry(Prefixes):
             self.pending.append(Let(var=var, value=moved))
         else:
             out.append(Combine(var=var, monoid=node.monoid, value=part.read))
-        if state:
+        if state and not has_mean:
             self.running[node.name]["part"] = part.name
         return out
 
@@ -141,6 +155,7 @@ class Carry(Prefixes):
         var = self.carried.pop(node.name)
         lanes = self.lanes.pop(node.name)
         law = self.laws.pop(node.name, None)
+        moment = self.moments.get(node.name)
         out: list[Statement] = []
         final = var
         if lanes:
@@ -152,6 +167,9 @@ class Carry(Prefixes):
                 factor, more = self._gather_factor(law)
                 out += more
                 value = Binary(op="mul", a=value, b=factor, dtype=F32)
+            if moment is not None:
+                value, more = self._gather_moment(moment, value)
+                out += more
             out.append(Collapse(var=final, monoid=node.monoid, value=value, axes=var.axes, over=lanes))
             self.lane_states[node.name] = (var, final)
             if node.name in self.seen:

@@ -26,6 +26,7 @@ from opspec.schedule.tile import (
     Statement,
     TileProgram,
     Var,
+    assigned,
     statements,
     values_of,
 )
@@ -196,8 +197,8 @@ def _assigned(body: Iterable[Statement]) -> Iterator[Var]:
     for s in body:
         if isinstance(s, Loop):
             yield from _assigned(s.body)
-        elif hasattr(s, "var"):
-            yield s.var
+        else:
+            yield from assigned(s)
 
 
 def _mul(a: Value, b: Value) -> Value:

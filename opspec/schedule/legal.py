@@ -25,6 +25,7 @@ from opspec.schedule.tile import (
     TileProgram,
     Var,
     Write,
+    assigned,
     values_of,
 )
 
@@ -61,12 +62,14 @@ def _block(body: tuple[Statement, ...], known: set[str], declared: dict[str, Var
                 if var.axes != axes or (along is not None and along not in axes):
                     raise IllegalTile(f"`{var.name}` has dimensions {var.axes}, not {axes}")
                 known.add(_assigned(var, declared, dims))
+            case Collapse(counted=Var(axes=axes) as counted, var=var) if counted.axes != var.axes:
+                raise IllegalTile(f"`{counted.name}` has dimensions {axes}, not {var.axes}")
             case Collapse(var=var, axes=axes, over=over) | Locate(var=var, axes=axes, over=over):
                 if tuple(a for a in axes if a not in over) != var.axes:
                     raise IllegalTile(
                         f"`{var.name}` has dimensions {var.axes}, not those of {axes} without {over}"
                     )
-                known.add(_assigned(var, declared, dims))
+                known |= {_assigned(v, declared, dims) for v in assigned(s)}
             case Fetch(var=var) | Let(var=var) | Begin(var=var) | Combine(var=var) | Multiply(var=var):
                 known.add(_assigned(var, declared, dims))
             case _:

@@ -72,7 +72,9 @@ def _statement(s: Statement, program: TileProgram) -> Statement:
 def _masks(body: Iterable[Statement]) -> Iterable[Value]:
     for s in body:
         match s:
-            case Collapse(masks=masks) | Combine(masks=masks):
+            case Collapse(masks=masks, points=points):
+                yield from (*masks, *points)
+            case Combine(masks=masks):
                 yield from masks
             case Multiply(a=a, b=b):
                 yield from (*a.masks, *b.masks)

@@ -9,6 +9,7 @@ sweep, unless a law (``laws``) lets it run beside it, rescaled at each step.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from opspec.ir.program import Define
 from opspec.schedule.graph import Fold, Graph, Load, Point, Prefix, Store
@@ -66,6 +67,10 @@ class Placer(Sweeps):
         if not inside:
             return self.region(targets, rest, have)
         levels = self._levels(closure, frozenset(inside), axis, have)
+        if levels.moments:  # they need less than they did
+            closure = self._closure(targets, have)
+            inside = [n for n in inside if n in closure]
+            levels = replace(levels, inside=frozenset(inside))
         wanted = set(targets)
         roots = [n for n in inside if n in wanted or self._is_root(n, axis)]
         roots = [n for n in roots if isinstance(self.nodes[n], Fold | Store)]
@@ -94,6 +99,7 @@ class Placer(Sweeps):
         out: list[Statement] = []
         opened = []
         places = {self._beside(n, have) for n in roots}
+        self.moments |= {n: levels.moments[n] for n in roots if n in levels.moments}
         for name in roots:
             node = self.nodes[name]
             if isinstance(node, Fold) and name not in self.carried:
@@ -145,7 +151,23 @@ class Placer(Sweeps):
             assert isinstance(node, Fold)
             state = None if law is None else self.carried[law.state].name
             factor = None if law is None else law.factor
-            out.append(Carried(var=self.carried[name], monoid=node.monoid, state=state, factor=factor))
+            moment = self.moments.get(name)
+            sums = count = None
+            if moment is not None:
+                sums = self.carried[moment.sums[0]].name, self.carried[moment.sums[1]].name
+                count = self.counts[moment.sums[0]].name
+            out.append(
+                Carried(
+                    var=self.carried[name],
+                    monoid=node.monoid,
+                    state=state,
+                    factor=factor,
+                    sums=sums,
+                    count=count,
+                )
+            )
+            if name in self.counts and not any(c.var == self.counts[name] for c in out):
+                out.append(Carried(var=self.counts[name], monoid="sum"))
             if name in self.seen:
                 out.append(Carried(var=self.seen[name], monoid="max"))
         return tuple(out)

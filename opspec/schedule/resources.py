@@ -112,6 +112,11 @@ SHAPES: dict[str, tuple[tuple[int, int, int, int, int], ...]] = {
         (128, 128, 64, 8, 3), (64, 128, 128, 4, 3), (64, 64, 128, 4, 3), (32, 64, 128, 4, 4), (16, 32, 128, 2, 4),
         (16, 16, 128, 2, 4),
     ),
+    # rows of bytes, which are widened in registers, by columns of 16 bits
+    "bytes": (
+        (128, 256, 64, 8, 3), (128, 128, 128, 8, 3), (128, 64, 128, 4, 4), (64, 64, 128, 4, 4), (64, 32, 128, 4, 4),
+        (64, 16, 256, 4, 4), (32, 32, 128, 4, 4), (16, 16, 128, 2, 4),
+    ),
     "computed": (
         (128, 128, 64, 8, 3), (64, 64, 64, 4, 3), (32, 64, 64, 4, 3), (16, 32, 64, 4, 4), (16, 16, 64, 4, 4),
     ),
@@ -123,7 +128,7 @@ SHAPES: dict[str, tuple[tuple[int, int, int, int, int], ...]] = {
         (64, 64, 16, 4, 2), (64, 32, 16, 4, 2), (32, 32, 32, 4, 2), (16, 32, 32, 2, 2), (16, 16, 32, 2, 2),
     ),
 }  # fmt: skip
-BITS = {"16": 16, "8": 8, "mixed": 16, "computed": 16, "apart": 16, "32": 32}
+BITS = {"16": 16, "8": 8, "mixed": 16, "bytes": 16, "computed": 16, "apart": 16, "32": 32}
 
 
 def candidates(kind: str) -> Iterator[ProductTile]:
@@ -141,17 +146,20 @@ def operand_kind(program: TileProgram) -> str:
     narrow = {b for b in bits if b <= 8}
     if not narrow and any(loaded_apart(program)):
         return "apart"
-    return "16" if not narrow else "mixed" if bits - narrow else "8"
+    if narrow and bits - narrow:
+        return "bytes" if operand_bits(program, rows=True) <= narrow else "mixed"
+    return "8" if narrow else "16"
 
 
-def operand_bits(program: TileProgram) -> set[int]:
-    """Bits of an element of each operand of a block product, 0 for one that is computed."""
+def operand_bits(program: TileProgram, *, rows: bool = False) -> set[int]:
+    """Bits of an element of each operand of a block product, or of those of ``rows`` alone; 0 for one that is
+    computed."""
     tensors = {t.name: t for t in program.tensors}
     fetched = {s.var.name: s for s in statements(program.body) if isinstance(s, Fetch) and s.raw}
     bits: set[int] = set()
     for s in statements(program.body):
         if isinstance(s, Multiply):
-            for o in (s.a, s.b):
+            for o in (s.a,) if rows else (s.a, s.b):
                 value = o.value.x if isinstance(o.value, Cast) and o.value.implicit else o.value
                 fetch = fetched.get(value.name) if isinstance(value, Read) else None
                 stored = () if fetch is None else choices(tensors[fetch.tensor].dtype)
@@ -216,12 +224,13 @@ class Held:
     """Block shapes that a chain of products holds, without its rows or its stream.
 
     ``accumulated``: of carried accumulators, per row. ``kept``: of operands loaded before the stream,
-    per row. ``loaded``: of operands loaded in the stream, per index of it.
+    per row. ``loaded``: of operands loaded in the stream, per index of it; ``narrow``: all of these in bytes.
     """
 
     accumulated: tuple[tuple[str, ...], ...]
     kept: tuple[tuple[str, ...], ...]
     loaded: tuple[tuple[str, ...], ...]
+    narrow: bool
 
     @property
     def axes(self) -> frozenset[str]:
@@ -236,6 +245,8 @@ def held_elements(program: TileProgram, rows: str, streams: frozenset[str]) -> H
     accumulated: list[tuple[str, ...]] = []
     kept: list[tuple[str, ...]] = []
     loaded: list[tuple[str, ...]] = []
+    wide: set[str] = set()
+    stored = {t.name: choices(t.dtype) for t in program.tensors}
     inside = {
         id(s) for loop in statements(program.body) if isinstance(loop, Loop) for s in statements(loop.body)
     }
@@ -244,9 +255,15 @@ def held_elements(program: TileProgram, rows: str, streams: frozenset[str]) -> H
             accumulated.append(tuple(a for a in s.var.axes if a != rows))
         elif isinstance(s, Fetch) and s.raw and id(s) in inside and streams & set(s.var.axes):
             loaded.append(tuple(a for a in s.var.axes if a not in streams))
+            wide |= {s.tensor for d in stored[s.tensor] if d.bits > 8}
         elif isinstance(s, Fetch) and s.raw and rows in s.var.axes and id(s) not in inside:
             kept.append(tuple(a for a in s.var.axes if a != rows))
-    return Held(accumulated=tuple(accumulated), kept=tuple(kept), loaded=tuple(loaded))
+    return Held(
+        accumulated=tuple(accumulated),
+        kept=tuple(kept),
+        loaded=tuple(loaded),
+        narrow=bool(loaded) and not wide,
+    )
 
 
 def offered_tiles(

@@ -142,7 +142,41 @@ def axis_order(graph: Graph) -> tuple[str, ...]:
                 seen[name] = None
     for axis in graph.block.axes:
         seen[axis.name] = None
-    return tuple(a for a in seen if _used(graph, a))
+    return _bytes_first(graph, tuple(a for a in seen if _used(graph, a)))
+
+
+def _bytes_first(graph: Graph, order: tuple[str, ...]) -> tuple[str, ...]:
+    """Where bytes along the summed index meet 16-bit values, their rows in front of the others' columns.
+
+    A matrix unit takes the operand of the rows from registers, where bytes are widened; that of the columns
+    would go back through shared memory.
+    """
+    for fold in graph.nodes:
+        sides = product_sides(graph, fold) if isinstance(fold, Fold) else None
+        if sides is None or not isinstance(fold, Fold) or sides.cast is None:
+            continue
+        over = set(fold.over)
+        narrow, wide = (sides.a, sides.b) if _bytes_along(graph, sides.a, over) else (sides.b, sides.a)
+        in_16 = all(d.bits == 16 for d in choices(sides.cast))
+        if not in_16 or not _bytes_along(graph, narrow, over) or _bytes_along(graph, wide, over):
+            continue
+        grid = grid_axes(graph, order)
+        own = [x for x in order if x in graph.axes_of(narrow) - graph.axes_of(wide) - over]
+        others = [x for x in order if x in graph.axes_of(wide) - graph.axes_of(narrow) - over]
+        if len(own) == len(others) == 1 and {*own, *others} <= set(grid):
+            rest = [x for x in order if x not in own]
+            at = rest.index(others[0])
+            order = (*rest[:at], *own, *rest[at:])
+    return order
+
+
+def _bytes_along(graph: Graph, value: Value, over: set[str]) -> bool:
+    """Whether a value is a load of bytes that lie along a summed index."""
+    loaded = value.x if isinstance(value, Cast) and value.implicit else value
+    node = graph.by_name.get(loaded.name) if isinstance(loaded, Read) else None
+    if not isinstance(node, Load) or not node.at or node.at[-1].index not in over:
+        return False
+    return all(d.bits == 8 for d in choices(graph.block.tensor(node.tensor).dtype))
 
 
 def _used(graph: Graph, axis: str) -> bool:

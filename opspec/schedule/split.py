@@ -25,6 +25,7 @@ from opspec.ir.values import (
     walk,
 )
 from opspec.schedule.laws import between_states
+from opspec.schedule.means import brought, difference, mean_of
 from opspec.schedule.names import Names
 from opspec.schedule.tile import (
     AxisPlan,
@@ -34,11 +35,11 @@ from opspec.schedule.tile import (
     Fetch,
     Let,
     Loop,
-    Remark,
     Statement,
     TileProgram,
     Var,
     Write,
+    assigned,
     inside,
     integers_of,
     statements,
@@ -170,14 +171,25 @@ def _joins(
     made: list[Var] = []
     out: list[Statement] = []
     joint: dict[str, tuple[Read, Read]] = {}  # state → what the parts had, and the joint state made finite
+    whole: dict[str, tuple[Read, Read]] = {}  # variable → what the parts had, and the joint one
+    moved: dict[str, Var] = {}  # sum → how far the mean of each part is from the joint one
     scales: dict[tuple[str, Value], Var] = {}
 
     def declare(name: str, axes: tuple[str, ...]) -> Var:
         made.append(Var(name=names.fresh(name), axes=axes, dtype=F32))
         return made[-1]
 
+    def distance(total: str, count: str) -> Value:
+        if total not in moved:
+            (theirs, ours), (some, every) = whole[total], whole[count]
+            mean = declare(f"{total}_mean_all", tuple(i.index or "" for i in ours.indices))
+            out.append(Let(var=mean, value=mean_of(ours, every)))
+            moved[total] = declare(f"{total}_parts_moved", (part, *mean.axes))
+            out.append(Let(var=moved[total], value=difference(mean_of(theirs, some), mean.read)))
+        return moved[total].read
+
     states = {c.state for c in carried if c.state is not None}
-    for c in sorted(carried, key=lambda c: c.var.name not in states):
+    for c in sorted(carried, key=lambda c: (c.var.name not in states, c.sums is not None)):
         axes = (part, *c.var.axes)
         other = declare(f"{c.var.name}_parts", axes)
         identity = Literal(value=IDENTITY[c.monoid], dtype=F32)
@@ -193,6 +205,11 @@ def _joins(
                 scales[c.state, c.factor] = scale
                 out.append(Let(var=scale, value=between_states(c.factor, theirs, safe)))
             value = Binary(op="mul", a=value, b=scales[c.state, c.factor].read, dtype=F32)
+        if c.sums is not None and c.count is not None:
+            value = brought(
+                value, whole[c.count][0], (distance(c.sums[0], c.count), distance(c.sums[1], c.count))
+            )
+        whole[c.var.name] = other.read, c.var.read
         out.append(Collapse(var=c.var, monoid=c.monoid, value=value, axes=axes, over=(part,)))
         if c.var.name in states:
             finite = declare(f"{c.var.name}_safe", c.var.axes)
@@ -211,8 +228,7 @@ def _needed(
     wanted = _used(after, data)
     kept: list[Statement] = []
     for s in reversed(before):
-        var = getattr(s, "var", None)
-        if isinstance(var, Var) and var.name in wanted:
+        if any(v.name in wanted for v in assigned(s)):
             kept.append(s)
             wanted |= _used([s], data)
     return tuple(reversed(kept))
@@ -245,14 +261,14 @@ def _program(
 ) -> TileProgram:
     every = list(statements(body))
     touched = {s.tensor for s in every if isinstance(s, Fetch | Write)}
-    assigned = {s.var.name for s in every if not isinstance(s, Write | Loop | Remark)}
+    given = {v.name for s in every for v in assigned(s)}
     known = (*program.vars, *extra)
-    kept = tuple(v for v in known if v.name in assigned)
+    kept = tuple(v for v in known if v.name in given)
     return replace(
         program,
         axes=axes,
         body=body,
         tensors=tuple(t for t in (*program.tensors, *parts) if t.name in touched),
         vars=kept,
-        data=tuple((k, v) for k, v in program.data if v in assigned),
+        data=tuple((k, v) for k, v in program.data if v in given),
     )

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from opspec.ir.dtypes import I64
+from opspec.ir.dtypes import F32, I64
 from opspec.ir.integers import ZERO, Int, greatest, index, least
-from opspec.ir.values import Extent, Read, Value
+from opspec.ir.values import Binary, Extent, Read, Value
 from opspec.schedule.carry import Carry
 from opspec.schedule.domain import bounds, slope
 from opspec.schedule.graph import Fold, Prefix, Store
 from opspec.schedule.laws import Law, find_law
+from opspec.schedule.moments import Moment, find_moment
 
 
 @dataclass(frozen=True)
 class Levels:
-    """For every node of a region the sweep that computes it (or before which it stands), and the laws used."""
+    """For every node of a region the sweep that computes it (or before which it stands), the laws used, and
+    the sums about means that share the sweep of these."""
 
     level: dict[str, int]
     laws: dict[str, Law]
+    moments: dict[str, Moment]
     inside: frozenset[str]
 
 
@@ -59,6 +62,7 @@ class Sweeps(Carry):
     def _levels(self, closure: list[str], inside: frozenset[str], axis: str, have: frozenset[str]) -> Levels:
         level: dict[str, int] = {}
         laws: dict[str, Law] = {}
+        moments: dict[str, Moment] = {}
         for name in closure:
             node, at = self.nodes[name], 0
             for dep in self.deps[name]:
@@ -70,11 +74,44 @@ class Sweeps(Carry):
             if extreme is not None:
                 at = level[extreme]
             elif name in inside and self._folds(name, axis) and at > 0:
+                moment = self._moment(node, level, have)  # type: ignore[arg-type]
+                if moment is not None:
+                    moments[name], level[name] = moment, level[moment.sums[0]]
+                    continue
                 law = self._law(node, axis, inside, level, laws, at, have)  # type: ignore[arg-type]
                 if law is not None:
                     laws[name], at = law, level[law.state]
             level[name] = at
-        return Levels(level=level, laws=laws, inside=inside)
+        return Levels(level=level, laws=laws, moments=moments, inside=inside)
+
+    def _moment(self, fold: Fold, level: dict[str, int], have: frozenset[str]) -> Moment | None:
+        """What lets ``fold`` share the sweep of the sums that make its means.
+
+        Only where a step brings several points to each state, over which the work per step is spread.
+        """
+        several = bool(self.roles.products) or self.roles.laned in fold.over
+        moment = find_moment(self.graph, fold) if several else None
+        if moment is None or {fold.name, *moment.sums} & {*self.roles.products, *have}:
+            return None
+        x, y = moment.sides
+        product = Binary(op="mul", a=x, b=y, dtype=F32)
+        needs = self.graph.deps(replace(fold, body=product))
+        first, second = moment.sums
+        if first != second and (
+            level[first] != level[second] or any(self._after(n, fold.over) for n in needs)
+        ):
+            return None
+        self.notes.append(f"{fold.define.origin}: {moment.text}")
+        # from here on it waits for the sums of this step, and for no mean of all
+        self.deps[fold.name] = tuple(dict.fromkeys((*moment.sums, *needs)))
+        return moment
+
+    def _after(self, name: str, over: tuple[str, ...]) -> bool:
+        """Whether a node needs what a stream over one of these axes gives."""
+        node = self.nodes[name]
+        if isinstance(node, Fold) and set(node.over) & set(over):
+            return True
+        return isinstance(node, Prefix) or any(self._after(n, over) for n in self.deps[name])
 
     def _beside(self, name: str, have: frozenset[str]) -> str | None:
         """The extreme beside which a place is looked for, if both go along one stream."""

@@ -76,7 +76,10 @@ class Let:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collapse:
-    """``var`` = ``value`` combined over the block dimensions ``over`` (masked lanes give the identity)."""
+    """``var`` = ``value`` combined over the block dimensions ``over`` (masked lanes give the identity).
+
+    ``counted`` = at how many of them all ``points`` hold, beside a sum and in its shape.
+    """
 
     var: Var
     monoid: Monoid
@@ -84,6 +87,8 @@ class Collapse:
     axes: tuple[str, ...]
     over: tuple[str, ...]
     masks: tuple[Value, ...] = ()
+    counted: Var | None = None
+    points: tuple[Value, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,13 +184,16 @@ class Carried:
     """A variable that a loop carries, and how two of its values combine.
 
     Plain: by ``monoid``. With a ``state``, another carried variable, each is first brought to the joint
-    state by ``factor``, a function of the values that ``OLD`` and ``NEW`` stand for.
+    state by ``factor``, a function of the values that ``OLD`` and ``NEW`` stand for. A sum about two means
+    names the carried ``sums`` and the ``count`` that make them, and is first brought to the joint ones.
     """
 
     var: Var
     monoid: Monoid
     state: str | None = None
     factor: Value | None = None
+    sums: tuple[str, str] | None = None
+    count: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,6 +269,21 @@ def statements(body: tuple[Statement, ...]) -> Iterator[Statement]:
             yield from statements(s.body)
 
 
+def assigned(s: Statement) -> tuple[Var, ...]:
+    """The variables to which a statement gives a value."""
+    match s:
+        case Collapse(var=var, counted=Var() as counted):
+            return var, counted
+        case Fetch(var=var) | Let(var=var) | Collapse(var=var) | Begin(var=var) | Combine(var=var):
+            return (var,)
+        case Locate(var=var) | Scan(var=var) | Multiply(var=var):
+            return (var,)
+        case Write() | Loop() | Remark():
+            return ()
+        case _:
+            assert_never(s)
+
+
 def inside(axis: str, extent: Int) -> Value:
     """The mask of an axis against its end."""
     at, end = Extent(value=index(axis), dtype=I64), Extent(value=extent, dtype=I64)
@@ -286,11 +309,9 @@ def values_of(s: Statement) -> Iterator[Value]:
                 yield other
         case Let(value=value):
             yield value
-        case (
-            Collapse(value=value, masks=masks)
-            | Combine(value=value, masks=masks)
-            | Write(value=value, masks=masks)
-        ):
+        case Collapse(value=value, masks=masks, points=points):
+            yield from (value, *masks, *points)
+        case Combine(value=value, masks=masks) | Write(value=value, masks=masks):
             yield value
             yield from masks
         case Locate(value=value, extreme=extreme, at=at, masks=masks):

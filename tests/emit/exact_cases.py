@@ -302,6 +302,23 @@ def i15_floor_division() -> None:
 
 
 @case
+def i16_many_segments() -> None:
+    """More segments than are sought at once, most of them empty and before the first place."""
+    kernel = built(
+        "op f[N, E, K, F](x: f32[N, K], w: f32[E, K, F], offs: i32[E + 1]) -> y: f32[N, F] {\n"
+        "  kernel k { y[n, f] = sum[k](x[n, k] * w[e, k, f])  for n in offs[e]..offs[e + 1] }\n}\n"
+    )
+    for count, places in ((1, 5), (127, 40), (128, 40), (129, 40), (300, 60), (17000, 20)):
+        torch.manual_seed(count)
+        inner = torch.randint(0, places + 1, (min(count - 1, 6),)).sort().values
+        offs = torch.cat([torch.zeros(count - len(inner)), inner, torch.full((1,), places)]).to(torch.int32)
+        x = torch.ones(places, 1)
+        w = torch.arange(count, dtype=torch.float32)[:, None, None]
+        owner = torch.bucketize(torch.arange(places), offs[1:].long(), right=True)
+        same(kernel.f(x, w, offs)[:, 0], owner.to(torch.float64))
+
+
+@case
 def c01_in_place_once() -> None:
     m = built("op halve[N](inout x: f32[N]) { kernel k { x[n] = 0.5 * x[n] } }\n")
     x = torch.full((7,), 64.0)

@@ -88,6 +88,42 @@ def test_a_product_of_ieee_f32_does_not():
     assert not any(row["wgmma"] for row in answer["compiled"])
 
 
+BYTES = """op f[B, T, D](q: {x}[B, D], k: {b}[B, T, D], v: {b}[B, T, D]) -> o: f32[B, D] {{
+  kernel flash {{
+    p[b, t] = softmax[t](sum[d](q[b, d] * k[b, t, d]))
+    o[b, d] = sum[t] using {x} (p[b, t] * v[b, t, d])
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize("x", ["bf16", "f16"])
+@pytest.mark.parametrize("b", ["i8", "f8e4m3", "f8e5m2"])
+def test_bytes_along_columns_are_never_loaded_one_by_one(b: str, x: str):
+    answer = compiled(BYTES.format(b=b, x=x), {"B": 264, "T": 8192, "D": 128}, ttir=True)
+    assert "broken" not in answer, answer["broken"]
+    rows = [row for row in answer["compiled"] if row["kernel"].endswith("_described")]
+    assert rows
+    for row in rows:
+        assert "ldmatrix.sync.aligned.m8n8.x4.trans" in row["ptx"]
+        assert "ld.shared.b8" not in row["ptx"]
+        assert not row["spills"]
+
+
+def test_bytes_beside_16_bits_are_widened_on_their_way_from_registers():
+    answer = compiled(
+        "op f[M, N, K](x: bf16[M, K], w: i8[N, K]) -> y: f32[M, N] { kernel k { y[m, n] = sum[k](x[m, k] * w[n, k]) } }\n",
+        {"M": 64, "N": 14336, "K": 4096},
+        ttir=True,
+    )
+    rows = [row for row in answer["compiled"] if row["kernel"].endswith("_described")]
+    assert rows
+    for row in rows:
+        # what is multiplied comes from registers and what it is multiplied by from shared memory
+        assert re.search(r"wgmma\.mma_async\.\S+ \{[^}]*\}, \{", row["ptx"])
+        assert not row["spills"]
+
+
 def workloads() -> list[object]:
     from opspec.frontend import load
 

@@ -28,6 +28,16 @@ VECTOR = """op f[T, D](q: bf16[D], k: bf16[T, D], v: bf16[T, D]) -> o: bf16[D] {
   }
 }
 """
+LONG = """op f[M, N](x: f32[M, N]) -> y: f32[M] { require N > 300; kernel k { y[m] = var[n](x[m, n]) } }
+"""
+SCORES = """op f[M, N, D](q: f32[M, D], k: f32[N, D]) -> y: f32[M] {
+  require N > 200, D >= 1
+  kernel k {
+    s[i, j] = sum[d](q[i, d] * k[j, d])
+    y[i] = var[j](s[i, j])
+  }
+}
+"""
 TRIANGLE = (HERE / "corpus" / "strict_triangle.op").read_text(encoding="utf-8")
 LOGITS = """op f[M, V, K](x: bf16[M, K], w: bf16[V, K], label: i64[M]) -> loss: f32[M] {
   kernel k {
@@ -57,6 +67,10 @@ MUTANTS = {
     "the last key of the causal mask": (ATTENTION, "tiny", [(r"<= \(i \+ T\)\[:, None\]", "< (i + T)[:, None]")]),
     "the last step of a stream": (ATTENTION, "tiny", [(r"tl\.minimum\(T, i_last", "tl.minimum(T - 1, i_last")]),
     "a tile at the edge taken for one inside": (ATTENTION, "tiny", [(r"// BLOCK_T \* BLOCK_T", "// BLOCK_T * BLOCK_T + BLOCK_T")]),
+    "what a step adds as the mean moves": (LONG, "tiny", [(r" \+ \w+_count \* \w+_moved \* \w+_moved\n", "\n")]),
+    "what a lane adds as the mean moves": (LONG, "tiny", [(r" \+ \w+_count \* \w+_moved \* \w+_moved\)", ")")]),
+    "what parts of a stream add as the mean moves": (SCORES, "tiny", [(r" \+ \w+_count_parts \* \w+_moved \* \w+_moved", "")]),
+    "the count of a step": (NORM, "tiny", [(r"tl\.where\(n < N, 1\.0, 0\.0\)", "tl.where(n < N, 1.0, 1.0)")]),
     "a rescale of the parts of a stream": (VECTOR, "tiny", [(r"o_sum_parts \* \w+\[[^\]]*\]", "o_sum_parts")]),
     "a rescale where each step is a product": (LOGITS, "tiny", [(r"loss_sum_parts \* \w+", "loss_sum_parts")]),
     "an edge where each step is a product": (LOGITS, "tiny", [(r'int\(V % options\["BLOCK_V"\] != 0\)', "0")]),
@@ -98,7 +112,7 @@ def passes(text: str, sizes: str, limit: int) -> bool:
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mutant_is_caught(name: str):
     text, sizes, edits = MUTANTS[name]
-    limit = 4000 if "parts" in name else 900  # a stream in parts is a long one
+    limit = 4000 if "parts" in name or "moves" in name else 900  # a stream in parts or steps is a long one
     assert passes(text, sizes, limit)
     wrong = ask(text, 24, sizes=sizes, limit=limit, seed=1, edits=edits)
     assert "broken" not in wrong, wrong["broken"]

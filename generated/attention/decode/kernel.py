@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import launch, library
-from opspec.runtime.device import maximum, reduce_max, widen_f8e4m3
+from opspec.runtime.device import interleaved, maximum, planes, reduce_max
 
 
 @triton.jit
@@ -995,7 +995,7 @@ def _decode_attention_fp8_flash_decode_described(
     h = pid % H
     b = pid // H % B
     row = (pid // H // B) * BLOCK_ROW + tl.arange(0, BLOCK_ROW)
-    d = tl.arange(0, BLOCK_D).to(INDEX)
+    d = interleaved(BLOCK_D).to(INDEX)
     q_at = tl.broadcast_to(
         q_ptr + b * q_stride_B + h * q_stride_H + d[None, :] * q_stride_D, (BLOCK_ROW, BLOCK_D)
     )
@@ -1009,8 +1009,8 @@ def _decode_attention_fp8_flash_decode_described(
     for t_part in tl.static_range(1 + EDGE_T):
         for t_start in range(t_inner if t_part == 1 else 0, T if t_part == 1 else t_inner, BLOCK_T):
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
-            k = k_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D).T
-            s_sum = tl.dot(q, widen_f8e4m3(k, tl.bfloat16), input_precision="ieee")
+            k = k_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D // 2).T
+            s_sum = tl.dot(q, planes(k, tl.float8e4nv, tl.bfloat16, 0), input_precision="ieee")
             k_scale_at = k_scale_ptr + b * k_scale_stride_B + h * k_scale_stride_H + t * k_scale_stride_T
             k_scale = tl.load(k_scale_at, mask=t < T, other=0.0).to(tl.float32)
             # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) * k_scale[b, h, t] / sqrt(D)
@@ -1034,7 +1034,7 @@ def _decode_attention_fp8_flash_decode_described(
             p_sum = p_sum + p_sum_chunk
             v_scale_at = v_scale_ptr + b * v_scale_stride_B + h * v_scale_stride_H + t * v_scale_stride_T
             v_scale = tl.load(v_scale_at, mask=t < T, other=0.0).to(tl.float32)
-            v = v_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D)
+            v = v_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D // 2)
             # o[b, h, d] = sum[t] using bf16 (p[b, h, t] * v_scale[b, h, t] * v[b, h, t, d])
             o_sum = o_sum * scale[:, None]
             o_sum = tl.dot(
@@ -1043,7 +1043,7 @@ def _decode_attention_fp8_flash_decode_described(
                     if t_part == 1
                     else e * v_scale[None, :]
                 ).to(tl.bfloat16),
-                widen_f8e4m3(v, tl.bfloat16),
+                planes(v, tl.float8e4nv, tl.bfloat16, 1),
                 o_sum,
                 input_precision="ieee",
             )
@@ -1267,7 +1267,7 @@ def _decode_attention_fp8_flash_decode_part_described(
     b = pid // H % B
     row = (pid // H // B % tl.cdiv(1, BLOCK_ROW)) * BLOCK_ROW + tl.arange(0, BLOCK_ROW)
     part = pid // H // B // tl.cdiv(1, BLOCK_ROW)
-    d = tl.arange(0, BLOCK_D).to(INDEX)
+    d = interleaved(BLOCK_D).to(INDEX)
     q_at = tl.broadcast_to(
         q_ptr + b * q_stride_B + h * q_stride_H + d[None, :] * q_stride_D, (BLOCK_ROW, BLOCK_D)
     )
@@ -1287,8 +1287,8 @@ def _decode_attention_fp8_flash_decode_part_described(
             BLOCK_T,
         ):
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
-            k = k_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D).T
-            s_sum = tl.dot(q, widen_f8e4m3(k, tl.bfloat16), input_precision="ieee")
+            k = k_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D // 2).T
+            s_sum = tl.dot(q, planes(k, tl.float8e4nv, tl.bfloat16, 0), input_precision="ieee")
             k_scale_at = k_scale_ptr + b * k_scale_stride_B + h * k_scale_stride_H + t * k_scale_stride_T
             k_scale = tl.load(k_scale_at, mask=t < T, other=0.0).to(tl.float32)
             # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) * k_scale[b, h, t] / sqrt(D)
@@ -1312,7 +1312,7 @@ def _decode_attention_fp8_flash_decode_part_described(
             p_sum = p_sum + p_sum_chunk
             v_scale_at = v_scale_ptr + b * v_scale_stride_B + h * v_scale_stride_H + t * v_scale_stride_T
             v_scale = tl.load(v_scale_at, mask=t < T, other=0.0).to(tl.float32)
-            v = v_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D)
+            v = v_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D // 2)
             # o[b, h, d] = sum[t] using bf16 (p[b, h, t] * v_scale[b, h, t] * v[b, h, t, d])
             o_sum = o_sum * scale[:, None]
             o_sum = tl.dot(
@@ -1321,7 +1321,7 @@ def _decode_attention_fp8_flash_decode_part_described(
                     if t_part == 1
                     else e * v_scale[None, :]
                 ).to(tl.bfloat16),
-                widen_f8e4m3(v, tl.bfloat16),
+                planes(v, tl.float8e4nv, tl.bfloat16, 1),
                 o_sum,
                 input_precision="ieee",
             )
@@ -1457,7 +1457,7 @@ def _configure_decode_attention_fp8_flash_decode(
     BLOCK_D = launch.power_of_2(D, 16)
     # rows, chunk, warps, stages: the first that registers and shared memory hold
     BLOCK_ROW, chunk, num_warps, num_stages = launch.pick_chain(
-        1, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D, width, 232448, B * H, narrow=True
+        1, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D, width, 232448, B * H, narrow=described
     )
     BLOCK_T = launch.power_of_2(T, 16, chunk)
     options = {
@@ -1477,9 +1477,9 @@ def _configure_decode_attention_fp8_flash_decode(
             options,
             (
                 None,
-                (1, 1, options["BLOCK_T"], options["BLOCK_D"]),
+                launch.Pairs((1, 1, options["BLOCK_T"], options["BLOCK_D"] // 2)),
                 None,
-                (1, 1, options["BLOCK_T"], options["BLOCK_D"]),
+                launch.Pairs((1, 1, options["BLOCK_T"], options["BLOCK_D"] // 2)),
                 None,
                 None,
             ),
@@ -1522,8 +1522,8 @@ def _decode_attention_fp8__check(q, k, k_scale, v, v_scale):
 def _decode_attention_fp8__launch(call, dims, q, k, k_scale, v, v_scale, o):
     """Start the kernels of `decode_attention_fp8` on checked arguments; `call` remembers them for calls of this kind."""
     B, H, T, D = dims
-    width = max(t.element_size() for t in (q, k, k_scale, v, v_scale))
-    described = launch.describable(k, v)
+    width = max(t.element_size() for t in (q, k, v))
+    described = launch.describable(k, v, pairs=(k, v))
     kernel, grid, options, tiles = _configure_decode_attention_fp8_flash_decode(
         B, H, T, D, width, described, tuned=call.tuned("flash_decode")
     )
@@ -4285,7 +4285,7 @@ def _prefix_decode__check(q, kp, vp, k, v):
 def _prefix_decode__launch(call, dims, q, kp, vp, k, v, o):
     """Start the kernels of `prefix_decode` on checked arguments; `call` remembers them for calls of this kind."""
     B, H, S, T, D = dims
-    width = max(t.element_size() for t in (q, kp, vp, k, v))
+    width = max(t.element_size() for t in (kp, vp))
     described = launch.describable(kp, vp)
     kernel, grid, options, tiles = _configure_prefix_decode_flash_decode(
         B, H, S, T, D, width, described, tuned=call.tuned("flash_decode")

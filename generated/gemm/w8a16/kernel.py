@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import copying, launch, library
-from opspec.runtime.device import grouped, widen_i8
+from opspec.runtime.device import grouped, widen_pairs
 
 
 @triton.jit
@@ -29,32 +29,32 @@ def _w8a16_product(
     scale_stride_N,
     y_stride_M,
     y_stride_N,
-    BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
+    BLOCK_M: tl.constexpr,
     BLOCK_K: tl.constexpr,
     GROUP: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed."""
+    """Streamed: n in parallel by blocks, m in parallel by blocks, k streamed."""
     pid = tl.program_id(0).to(INDEX)
-    pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
-    m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    pid_n, pid_m = grouped(pid, tl.cdiv(N, BLOCK_N), tl.cdiv(M, BLOCK_M), GROUP)
     n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
     scale = tl.load(scale_ptr + n * scale_stride_N, mask=n < N, other=0.0)
-    y_sum = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    y_sum = tl.zeros((BLOCK_N, BLOCK_M), tl.float32)
     for k_start in range(0, K, BLOCK_K):
         k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
-        x_at = x_ptr + m[:, None] * x_stride_M + k[None, :] * x_stride_K
-        mask = (m[:, None] < M) & (k[None, :] < K)
+        x_at = x_ptr + m[None, :] * x_stride_M + k[:, None] * x_stride_K
+        mask = (k[:, None] < K) & (m[None, :] < M)
         x = tl.load(x_at, mask=mask, other=0.0)
-        w_at = w_ptr + n[None, :] * w_stride_N + k[:, None] * w_stride_K
-        mask_2 = (k[:, None] < K) & (n[None, :] < N)
+        w_at = w_ptr + n[:, None] * w_stride_N + k[None, :] * w_stride_K
+        mask_2 = (n[:, None] < N) & (k[None, :] < K)
         w = tl.load(w_at, mask=mask_2, other=0)
-        y_sum = tl.dot(x, w.to(x_ptr.dtype.element_ty), y_sum, input_precision="ieee")
+        y_sum = tl.dot(w.to(x_ptr.dtype.element_ty), x, y_sum, input_precision="ieee")
     # y[m, n] = sum[k](x[m, k] * w[n, k]) * scale[n]
-    y = y_sum * scale[None, :]
-    y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
-    mask_3 = (m[:, None] < M) & (n[None, :] < N)
+    y = y_sum * scale[:, None]
+    y_at = y_ptr + m[None, :] * y_stride_M + n[:, None] * y_stride_N
+    mask_3 = (n[:, None] < N) & (m[None, :] < M)
     tl.store(y_at, y, mask=mask_3)
 
 
@@ -70,29 +70,29 @@ def _w8a16_product_described(
     scale_stride_N,
     y_stride_M,
     y_stride_N,
-    BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
+    BLOCK_M: tl.constexpr,
     BLOCK_K: tl.constexpr,
     GROUP: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed; tiles move through descriptors."""
+    """Streamed: n in parallel by blocks, m in parallel by blocks, k streamed; tiles move through descriptors."""
     pid = tl.program_id(0).to(INDEX)
-    pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
-    m_first = pid_m * BLOCK_M
-    m = m_first + tl.arange(0, BLOCK_M)
+    pid_n, pid_m = grouped(pid, tl.cdiv(N, BLOCK_N), tl.cdiv(M, BLOCK_M), GROUP)
     n_first = pid_n * BLOCK_N
     n = n_first + tl.arange(0, BLOCK_N)
+    m_first = pid_m * BLOCK_M
+    m = m_first + tl.arange(0, BLOCK_M)
     scale = tl.load(scale_ptr + n * scale_stride_N, mask=n < N, other=0.0)
-    y_sum = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    y_sum = tl.zeros((BLOCK_N, BLOCK_M), tl.float32)
     for k_start in range(0, K, BLOCK_K):
-        x = x_desc.load([m_first, k_start])
-        w = w_desc.load([n_first, k_start]).T
-        y_sum = tl.dot(x, widen_i8(w, x_desc.dtype), y_sum, input_precision="ieee")
+        x = x_desc.load([m_first, k_start]).T
+        w = w_desc.load([n_first, k_start])
+        y_sum = tl.dot(widen_pairs(w, x_desc.dtype), x, y_sum, input_precision="ieee")
     # y[m, n] = sum[k](x[m, k] * w[n, k]) * scale[n]
-    y = y_sum * scale[None, :]
-    y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
-    mask = (m[:, None] < M) & (n[None, :] < N)
+    y = y_sum * scale[:, None]
+    y_at = y_ptr + m[None, :] * y_stride_M + n[:, None] * y_stride_N
+    mask = (n[:, None] < N) & (m[None, :] < M)
     tl.store(y_at, y, mask=mask)
 
 
@@ -110,39 +110,39 @@ def _w8a16_product_part(
     w_stride_N,
     w_stride_K,
     y_sum_part_stride_splits,
-    y_sum_part_stride_M,
     y_sum_part_stride_N,
-    BLOCK_M: tl.constexpr,
+    y_sum_part_stride_M,
     BLOCK_N: tl.constexpr,
+    BLOCK_M: tl.constexpr,
     BLOCK_K: tl.constexpr,
     GROUP: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed, k in splits parts."""
+    """Streamed: n in parallel by blocks, m in parallel by blocks, k streamed, k in splits parts."""
     pid = tl.program_id(0).to(INDEX)
-    tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
+    tiles = tl.cdiv(N, BLOCK_N) * tl.cdiv(M, BLOCK_M)
     part = pid // tiles
     pid = pid % tiles
-    pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
-    m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    pid_n, pid_m = grouped(pid, tl.cdiv(N, BLOCK_N), tl.cdiv(M, BLOCK_M), GROUP)
     n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
-    y_sum = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    y_sum = tl.zeros((BLOCK_N, BLOCK_M), tl.float32)
     for k_start in range(part * span, tl.minimum(K, part * span + span), BLOCK_K):
         k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
-        x_at = x_ptr + m[:, None] * x_stride_M + k[None, :] * x_stride_K
-        mask = (m[:, None] < M) & (k[None, :] < K)
+        x_at = x_ptr + m[None, :] * x_stride_M + k[:, None] * x_stride_K
+        mask = (k[:, None] < K) & (m[None, :] < M)
         x = tl.load(x_at, mask=mask, other=0.0)
-        w_at = w_ptr + n[None, :] * w_stride_N + k[:, None] * w_stride_K
-        mask_2 = (k[:, None] < K) & (n[None, :] < N)
+        w_at = w_ptr + n[:, None] * w_stride_N + k[None, :] * w_stride_K
+        mask_2 = (n[:, None] < N) & (k[None, :] < K)
         w = tl.load(w_at, mask=mask_2, other=0)
-        y_sum = tl.dot(x, w.to(x_ptr.dtype.element_ty), y_sum, input_precision="ieee")
+        y_sum = tl.dot(w.to(x_ptr.dtype.element_ty), x, y_sum, input_precision="ieee")
     y_sum_part_at = (
         y_sum_part_ptr
         + part * y_sum_part_stride_splits
-        + m[:, None] * y_sum_part_stride_M
-        + n[None, :] * y_sum_part_stride_N
+        + n[:, None] * y_sum_part_stride_N
+        + m[None, :] * y_sum_part_stride_M
     )
-    mask_3 = (m[:, None] < M) & (n[None, :] < N)
+    mask_3 = (n[:, None] < N) & (m[None, :] < M)
     tl.store(y_sum_part_at, y_sum, mask=mask_3)
 
 
@@ -156,36 +156,36 @@ def _w8a16_product_part_described(
     K,
     span,
     y_sum_part_stride_splits,
-    y_sum_part_stride_M,
     y_sum_part_stride_N,
-    BLOCK_M: tl.constexpr,
+    y_sum_part_stride_M,
     BLOCK_N: tl.constexpr,
+    BLOCK_M: tl.constexpr,
     BLOCK_K: tl.constexpr,
     GROUP: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed, k in splits parts; tiles move through descriptors."""
+    """Streamed: n in parallel by blocks, m in parallel by blocks, k streamed, k in splits parts; tiles move through descriptors."""
     pid = tl.program_id(0).to(INDEX)
-    tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
+    tiles = tl.cdiv(N, BLOCK_N) * tl.cdiv(M, BLOCK_M)
     part = pid // tiles
     pid = pid % tiles
-    pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
-    m_first = pid_m * BLOCK_M
-    m = m_first + tl.arange(0, BLOCK_M)
+    pid_n, pid_m = grouped(pid, tl.cdiv(N, BLOCK_N), tl.cdiv(M, BLOCK_M), GROUP)
     n_first = pid_n * BLOCK_N
     n = n_first + tl.arange(0, BLOCK_N)
-    y_sum = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    m_first = pid_m * BLOCK_M
+    m = m_first + tl.arange(0, BLOCK_M)
+    y_sum = tl.zeros((BLOCK_N, BLOCK_M), tl.float32)
     for k_start in range(part * span, tl.minimum(K, part * span + span), BLOCK_K):
-        x = x_desc.load([m_first, k_start])
-        w = w_desc.load([n_first, k_start]).T
-        y_sum = tl.dot(x, widen_i8(w, x_desc.dtype), y_sum, input_precision="ieee")
+        x = x_desc.load([m_first, k_start]).T
+        w = w_desc.load([n_first, k_start])
+        y_sum = tl.dot(widen_pairs(w, x_desc.dtype), x, y_sum, input_precision="ieee")
     y_sum_part_at = (
         y_sum_part_ptr
         + part * y_sum_part_stride_splits
-        + m[:, None] * y_sum_part_stride_M
-        + n[None, :] * y_sum_part_stride_N
+        + n[:, None] * y_sum_part_stride_N
+        + m[None, :] * y_sum_part_stride_M
     )
-    mask = (m[:, None] < M) & (n[None, :] < N)
+    mask = (n[:, None] < N) & (m[None, :] < M)
     tl.store(y_sum_part_at, y_sum, mask=mask)
 
 
@@ -201,32 +201,32 @@ def _w8a16_product_merge(
     y_stride_M,
     y_stride_N,
     y_sum_part_stride_splits,
-    y_sum_part_stride_M,
     y_sum_part_stride_N,
+    y_sum_part_stride_M,
     BLOCK_splits: tl.constexpr,
-    BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
+    BLOCK_M: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Streamed: m in parallel by blocks, n in parallel by blocks, parts of k joined."""
+    """Streamed: n in parallel by blocks, m in parallel by blocks, parts of k joined."""
     pid = tl.program_id(0).to(INDEX)
-    n = (pid % tl.cdiv(N, BLOCK_N)) * BLOCK_N + tl.arange(0, BLOCK_N)
-    m = (pid // tl.cdiv(N, BLOCK_N)) * BLOCK_M + tl.arange(0, BLOCK_M)
+    m = (pid % tl.cdiv(M, BLOCK_M)) * BLOCK_M + tl.arange(0, BLOCK_M)
+    n = (pid // tl.cdiv(M, BLOCK_M)) * BLOCK_N + tl.arange(0, BLOCK_N)
     part = tl.arange(0, BLOCK_splits).to(INDEX)
     scale = tl.load(scale_ptr + n * scale_stride_N, mask=n < N, other=0.0)
     y_sum_parts_at = (
         y_sum_part_ptr
         + part[:, None, None] * y_sum_part_stride_splits
-        + m[None, :, None] * y_sum_part_stride_M
-        + n[None, None, :] * y_sum_part_stride_N
+        + n[None, :, None] * y_sum_part_stride_N
+        + m[None, None, :] * y_sum_part_stride_M
     )
-    mask = (part[:, None, None] < splits) & (m[None, :, None] < M) & (n[None, None, :] < N)
+    mask = (part[:, None, None] < splits) & (n[None, :, None] < N) & (m[None, None, :] < M)
     y_sum_parts = tl.load(y_sum_parts_at, mask=mask, other=0.0)
     y_sum = tl.sum(y_sum_parts, axis=0)
     # y[m, n] = sum[k](x[m, k] * w[n, k]) * scale[n]
-    y = y_sum * scale[None, :]
-    y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
-    mask_2 = (m[:, None] < M) & (n[None, :] < N)
+    y = y_sum * scale[:, None]
+    y_at = y_ptr + m[None, :] * y_stride_M + n[:, None] * y_stride_N
+    mask_2 = (n[:, None] < N) & (m[None, :] < M)
     tl.store(y_at, y, mask=mask_2)
 
 
@@ -242,11 +242,13 @@ def _configure_w8a16_product(
     """Kernel, grid and launch options of `product` for one shape."""
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
-        (128, 128, 64, 8, 3),
-        (64, 128, 128, 4, 3),
-        (64, 64, 128, 4, 3),
-        (32, 64, 128, 4, 4),
-        (16, 32, 128, 2, 4),
+        (128, 256, 64, 8, 3),
+        (128, 128, 128, 8, 3),
+        (128, 64, 128, 4, 4),
+        (64, 64, 128, 4, 4),
+        (64, 32, 128, 4, 4),
+        (64, 16, 256, 4, 4),
+        (32, 32, 128, 4, 4),
         (16, 16, 128, 2, 4),
     )
     if width == 4:
@@ -259,17 +261,19 @@ def _configure_w8a16_product(
         )
     elif described:
         tiles = (
-            (128, 128, 64, 8, 3),
-            (64, 128, 128, 4, 3),
-            (64, 64, 128, 4, 3),
-            (32, 64, 128, 4, 4),
-            (16, 32, 128, 2, 4),
+            (128, 256, 64, 8, 3),
+            (128, 128, 128, 8, 3),
+            (128, 64, 128, 4, 4),
+            (64, 64, 128, 4, 4),
+            (64, 32, 128, 4, 4),
+            (64, 16, 256, 4, 4),
+            (32, 32, 128, 4, 4),
             (16, 16, 128, 2, 4),
         )
-    BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, M, N)
+    BLOCK_N, BLOCK_M, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, N, M)
     options = {
-        "BLOCK_M": BLOCK_M,
         "BLOCK_N": BLOCK_N,
+        "BLOCK_M": BLOCK_M,
         "BLOCK_K": BLOCK_K,
         "GROUP": 8,
         "num_warps": num_warps,
@@ -280,13 +284,13 @@ def _configure_w8a16_product(
     if described:
         return (
             _w8a16_product_described,
-            triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
+            triton.cdiv(N, options["BLOCK_N"]) * triton.cdiv(M, options["BLOCK_M"]),
             options,
             ((options["BLOCK_M"], options["BLOCK_K"]), (options["BLOCK_N"], options["BLOCK_K"]), None, None),
         )
     return (
         _w8a16_product,
-        triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
+        triton.cdiv(N, options["BLOCK_N"]) * triton.cdiv(M, options["BLOCK_M"]),
         options,
         None,
     )
@@ -295,17 +299,17 @@ def _configure_w8a16_product(
 def _configure_w8a16_product_merge(M: int, N: int, splits: int):
     """Kernel, grid and launch options of `_w8a16_product_merge` for one shape."""
     BLOCK_splits = launch.power_of_2(splits)
-    BLOCK_M = launch.power_of_2(M, 1, 1)
-    BLOCK_N = launch.power_of_2(N, 1, 128)
+    BLOCK_N = launch.power_of_2(N, 1, 1)
+    BLOCK_M = launch.power_of_2(M, 1, 128)
     options = {
         "BLOCK_splits": BLOCK_splits,
-        "BLOCK_M": BLOCK_M,
         "BLOCK_N": BLOCK_N,
-        "num_warps": launch.warps(BLOCK_splits * BLOCK_M * BLOCK_N, 32),
+        "BLOCK_M": BLOCK_M,
+        "num_warps": launch.warps(BLOCK_splits * BLOCK_N * BLOCK_M, 32),
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
-    return _w8a16_product_merge, triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N), options
+    return _w8a16_product_merge, triton.cdiv(N, BLOCK_N) * triton.cdiv(M, BLOCK_M), options
 
 
 def _w8a16__check(x, w, scale):
@@ -326,7 +330,7 @@ def _w8a16__launch(call, dims, x, w, scale, y):
     M, N, K, _ = dims
     width = max(t.element_size() for t in (x, w))
     described = launch.describable(x, w)
-    if not described and copying.copies_pay(M, N, x, w):
+    if not described and copying.copies_pay(N, M, x, w):
         x = copying.aligned_rows(call, x)
         w = copying.aligned_rows(call, w)
         described = launch.describable(x, w)
@@ -335,7 +339,7 @@ def _w8a16__launch(call, dims, x, w, scale, y):
     )
     splits, span = launch.split(K, options["BLOCK_K"], grid)
     if splits > 1:
-        y_sum_part = call.workspace((splits, M, N), launch.DTYPES["f32"])
+        y_sum_part = call.workspace((splits, N, M), launch.DTYPES["f32"])
         if tiles is not None:
             tiles = (tiles[0], tiles[1], None)
             call.start(

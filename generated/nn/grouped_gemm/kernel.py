@@ -81,30 +81,29 @@ def _grouped_gemm_experts_described(
     BLOCK_F: tl.constexpr,
     BLOCK_K: tl.constexpr,
     GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
 ):
     """Streamed: n in parallel by blocks, f in parallel by blocks, e streamed, k streamed; tiles move through descriptors."""
-    for tile in tl.range(
-        tl.program_id(0), tl.cdiv(N, BLOCK_N) * tl.cdiv(F, BLOCK_F), tl.num_programs(0), flatten=True
-    ):
-        pid_n, pid_f = grouped(tile, tl.cdiv(N, BLOCK_N), tl.cdiv(F, BLOCK_F), GROUP)
-        n_first = pid_n * BLOCK_N
-        n = n_first + tl.arange(0, BLOCK_N)
-        n_last = tl.minimum(n_first + BLOCK_N, N) - 1
-        f_first = pid_f * BLOCK_F
-        f = f_first + tl.arange(0, BLOCK_F)
-        e_first, e_end = segments(offs_ptr, offs_stride_0, E, n_first, n_last)
-        for e in range(e_first, e_end):
-            offs = tl.load(offs_ptr + e * offs_stride_0)
-            offs_2 = tl.load(offs_ptr + (e + 1) * offs_stride_0)
-            y = tl.zeros((BLOCK_N, BLOCK_F), tl.float32)
-            for k_start in range(0, K, BLOCK_K):
-                x = x_desc.load([n_first, k_start])
-                w = w_desc.load([e, k_start, f_first]).reshape(BLOCK_K, BLOCK_F)
-                # y[n, f] = sum[k](x[n, k] * w[e, k, f]) for n in offs[e]..offs[e + 1]
-                y = tl.dot(x, w, y, input_precision="ieee")
-            y_at = y_ptr + n[:, None] * y_stride_N + f[None, :] * y_stride_F
-            mask = (n[:, None] < N) & (f[None, :] < F) & (offs <= n[:, None]) & ((n + 1)[:, None] <= offs_2)
-            tl.store(y_at, y, mask=mask)
+    pid = tl.program_id(0).to(INDEX)
+    pid_n, pid_f = grouped(pid, tl.cdiv(N, BLOCK_N), tl.cdiv(F, BLOCK_F), GROUP)
+    n_first = pid_n * BLOCK_N
+    n = n_first + tl.arange(0, BLOCK_N)
+    n_last = tl.minimum(n_first + BLOCK_N, N) - 1
+    f_first = pid_f * BLOCK_F
+    f = f_first + tl.arange(0, BLOCK_F)
+    e_first, e_end = segments(offs_ptr, offs_stride_0, E, n_first, n_last)
+    for e in range(e_first, e_end):
+        offs = tl.load(offs_ptr + e * offs_stride_0)
+        offs_2 = tl.load(offs_ptr + (e + 1) * offs_stride_0)
+        y = tl.zeros((BLOCK_N, BLOCK_F), tl.float32)
+        for k_start in range(0, K, BLOCK_K):
+            x = x_desc.load([n_first, k_start])
+            w = w_desc.load([e, k_start, f_first]).reshape(BLOCK_K, BLOCK_F)
+            # y[n, f] = sum[k](x[n, k] * w[e, k, f]) for n in offs[e]..offs[e + 1]
+            y = tl.dot(x, w, y, input_precision="ieee")
+        y_at = y_ptr + n[:, None] * y_stride_N + f[None, :] * y_stride_F
+        mask = (n[:, None] < N) & (f[None, :] < F) & (offs <= n[:, None]) & ((n + 1)[:, None] <= offs_2)
+        tl.store(y_at, y, mask=mask)
 
 
 def _configure_grouped_gemm_experts(
@@ -172,9 +171,7 @@ def _configure_grouped_gemm_experts(
     if described:
         return (
             _grouped_gemm_experts_described,
-            launch.resident(
-                triton.cdiv(N, options["BLOCK_N"]) * triton.cdiv(F, options["BLOCK_F"]), options["num_warps"]
-            ),
+            triton.cdiv(N, options["BLOCK_N"]) * triton.cdiv(F, options["BLOCK_F"]),
             options,
             (
                 (options["BLOCK_N"], options["BLOCK_K"]),
@@ -230,6 +227,7 @@ def _grouped_gemm__launch(call, dims, x, w, offs, y):
             offs.stride(0),
             y.stride(0),
             y.stride(1),
+            INDEX=launch.index_type(x, w, offs, y),
         )
     else:
         call.start(

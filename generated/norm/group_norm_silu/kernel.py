@@ -10,6 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import launch, library
+from opspec.runtime.device import maximum, sum_both
 
 
 @triton.jit(do_not_specialize=["G", "C"])
@@ -91,7 +92,7 @@ def _group_norm_silu_nchw_groups_streamed1(
 
     z: multiplies by the reciprocal of what a launch has once.
     z: multiplies by the reciprocal of what a launch has once.
-    z: no online law beside z: `z` is a sum, not a running extreme.
+    z: squares about the mean online beside the sum by Chan's law: a part adds n * (m_part - m)^2.
     """
     pid = tl.program_id(0).to(INDEX)
     g = pid % G
@@ -101,7 +102,9 @@ def _group_norm_silu_nchw_groups_streamed1(
     weight = tl.load(weight_at, mask=k < C // G, other=0.0).to(tl.float32)
     bias = tl.load(bias_ptr + (g * (C // G) + k) * bias_stride_C, mask=k < C // G, other=0.0).to(tl.float32)
     z_sum_lanes = tl.zeros((BLOCK_K, BLOCK_S), tl.float32)
-    # sweep 1 of 3 over s
+    z_sum_count = tl.zeros((BLOCK_K, BLOCK_S), tl.float32)
+    z_sum_2_lanes = tl.zeros((BLOCK_K, BLOCK_S), tl.float32)
+    # sweep 1 of 2 over s
     for s_start in range(0, S, STEPS * BLOCK_S):
         s = s_start + tl.arange(0, STEPS)[:, None] * BLOCK_S
         s = (s + tl.arange(0, BLOCK_S)[None, :]).to(INDEX)
@@ -115,11 +118,30 @@ def _group_norm_silu_nchw_groups_streamed1(
         x = tl.load(x_at, mask=mask, other=0.0, eviction_policy="evict_last").to(tl.float32)
         # v[n, g, k, s] = x[n, g * K + k, s] for g < G, k < K
         v = x
-        z_sum_lanes_chunk = tl.sum(tl.where(mask, v, 0.0), axis=1)
+        z_sum_lanes_chunk, z_sum_count_chunk = sum_both(
+            tl.where(mask, v, 0.0),
+            tl.where(mask, tl.full((BLOCK_K, STEPS, BLOCK_S), 1.0, tl.float32), 0.0),
+            axis=1,
+        )
+        z_sum_count_new = z_sum_count + z_sum_count_chunk
+        z_sum_mean = z_sum_lanes * (1.0 / maximum(z_sum_count, 1.0))
+        z_sum_moved = (z_sum_count_chunk * z_sum_mean - z_sum_lanes_chunk) * (
+            1.0 / maximum(z_sum_count_new, 1.0)
+        )
+        z_sum_mean_new = z_sum_mean - z_sum_moved
+        z_sum_2_lanes = z_sum_2_lanes + z_sum_count * z_sum_moved * z_sum_moved
+        z_sum_2_apart = v - z_sum_mean_new[:, None, :]
+        z_sum_2_lanes_chunk = tl.sum(tl.where(mask, z_sum_2_apart * z_sum_2_apart, 0.0), axis=1)
+        z_sum_2_lanes = z_sum_2_lanes + z_sum_2_lanes_chunk
+        z_sum_count = z_sum_count_new
         z_sum_lanes = z_sum_lanes + z_sum_lanes_chunk
     z_sum = tl.sum(z_sum_lanes)
-    z_sum_2_lanes = tl.zeros((BLOCK_K, BLOCK_S), tl.float32)
-    # sweep 2 of 3 over s
+    # bring every lane to the mean of all
+    z_sum_count_all = tl.sum(z_sum_count)
+    z_sum_mean_all = z_sum * (1.0 / maximum(z_sum_count_all, 1.0))
+    z_sum_lanes_moved = z_sum_lanes * (1.0 / maximum(z_sum_count, 1.0)) - z_sum_mean_all
+    z_sum_2 = tl.sum(z_sum_2_lanes + z_sum_count * z_sum_lanes_moved * z_sum_lanes_moved)
+    # sweep 2 of 2 over s
     for s_start in range(0, S, STEPS * BLOCK_S):
         s = s_start + tl.arange(0, STEPS)[:, None] * BLOCK_S
         s = (s + tl.arange(0, BLOCK_S)[None, :]).to(INDEX)
@@ -130,24 +152,7 @@ def _group_norm_silu_nchw_groups_streamed1(
             + s[None, :, :] * x_stride_S
         )
         mask_2 = (k[:, None, None] < C // G) & (s[None, :, :] < S)
-        x = tl.load(x_at, mask=mask_2, other=0.0, eviction_policy="evict_last").to(tl.float32)
-        v = x
-        c = v - z_sum * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32))
-        z_sum_2_lanes_chunk = tl.sum(tl.where(mask_2, c * c, 0.0), axis=1)
-        z_sum_2_lanes = z_sum_2_lanes + z_sum_2_lanes_chunk
-    z_sum_2 = tl.sum(z_sum_2_lanes)
-    # sweep 3 of 3 over s
-    for s_start in range(0, S, STEPS * BLOCK_S):
-        s = s_start + tl.arange(0, STEPS)[:, None] * BLOCK_S
-        s = (s + tl.arange(0, BLOCK_S)[None, :]).to(INDEX)
-        x_at = (
-            x_ptr
-            + n * x_stride_N
-            + (g * (C // G) + k)[:, None, None] * x_stride_C
-            + s[None, :, :] * x_stride_S
-        )
-        mask_3 = (k[:, None, None] < C // G) & (s[None, :, :] < S)
-        x = tl.load(x_at, mask=mask_3, other=0.0, eviction_policy="evict_first").to(tl.float32)
+        x = tl.load(x_at, mask=mask_2, other=0.0, eviction_policy="evict_first").to(tl.float32)
         v = x
         c = v - z_sum * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32))
         # z[n, g, k, s] = layernorm[k, s](v[n, g, k, s], eps)
@@ -161,7 +166,7 @@ def _group_norm_silu_nchw_groups_streamed1(
             + (g * (C // G) + k)[:, None, None] * y_stride_C
             + s[None, :, :] * y_stride_S
         )
-        tl.store(y_at, y, mask=mask_3, eviction_policy="evict_first")
+        tl.store(y_at, y, mask=mask_2, eviction_policy="evict_first")
 
 
 @triton.jit(do_not_specialize=["G", "C"])
@@ -190,13 +195,15 @@ def _group_norm_silu_nchw_groups_streamed2(
 
     z: multiplies by the reciprocal of what a launch has once.
     z: multiplies by the reciprocal of what a launch has once.
-    z: no online law beside z: `z` is a sum, not a running extreme.
+    z: squares about the mean online beside the sum by Chan's law: a part adds n * (m_part - m)^2.
     """
     pid = tl.program_id(0).to(INDEX)
     g = pid % G
     n = pid // G
     z_sum_lanes = tl.zeros((BLOCK_S,), tl.float32)
-    # sweep 1 of 3 over k
+    z_sum_count = tl.zeros((BLOCK_S,), tl.float32)
+    z_sum_2_lanes = tl.zeros((BLOCK_S,), tl.float32)
+    # sweep 1 of 2 over k
     for k in range(C // G):
         for s_start in range(0, S, STEPS * BLOCK_S):
             s = s_start + tl.arange(0, STEPS)[:, None] * BLOCK_S
@@ -205,23 +212,30 @@ def _group_norm_silu_nchw_groups_streamed2(
             x = tl.load(x_at, mask=s < S, other=0.0, eviction_policy="evict_first").to(tl.float32)
             # v[n, g, k, s] = x[n, g * K + k, s] for g < G, k < K
             v = x
-            z_sum_lanes_chunk = tl.sum(tl.where(s < S, v, 0.0), axis=0)
+            z_sum_lanes_chunk, z_sum_count_chunk = sum_both(
+                tl.where(s < S, v, 0.0),
+                tl.where(s < S, tl.full((STEPS, BLOCK_S), 1.0, tl.float32), 0.0),
+                axis=0,
+            )
+            z_sum_count_new = z_sum_count + z_sum_count_chunk
+            z_sum_mean = z_sum_lanes * (1.0 / maximum(z_sum_count, 1.0))
+            z_sum_moved = (z_sum_count_chunk * z_sum_mean - z_sum_lanes_chunk) * (
+                1.0 / maximum(z_sum_count_new, 1.0)
+            )
+            z_sum_mean_new = z_sum_mean - z_sum_moved
+            z_sum_2_lanes = z_sum_2_lanes + z_sum_count * z_sum_moved * z_sum_moved
+            z_sum_2_apart = v - z_sum_mean_new[None, :]
+            z_sum_2_lanes_chunk = tl.sum(tl.where(s < S, z_sum_2_apart * z_sum_2_apart, 0.0), axis=0)
+            z_sum_2_lanes = z_sum_2_lanes + z_sum_2_lanes_chunk
+            z_sum_count = z_sum_count_new
             z_sum_lanes = z_sum_lanes + z_sum_lanes_chunk
     z_sum = tl.sum(z_sum_lanes)
-    z_sum_2_lanes = tl.zeros((BLOCK_S,), tl.float32)
-    # sweep 2 of 3 over k
-    for k in range(C // G):
-        for s_start in range(0, S, STEPS * BLOCK_S):
-            s = s_start + tl.arange(0, STEPS)[:, None] * BLOCK_S
-            s = (s + tl.arange(0, BLOCK_S)[None, :]).to(INDEX)
-            x_at = x_ptr + n * x_stride_N + (g * (C // G) + k) * x_stride_C + s * x_stride_S
-            x = tl.load(x_at, mask=s < S, other=0.0, eviction_policy="evict_first").to(tl.float32)
-            v = x
-            c = v - z_sum * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32))
-            z_sum_2_lanes_chunk = tl.sum(tl.where(s < S, c * c, 0.0), axis=0)
-            z_sum_2_lanes = z_sum_2_lanes + z_sum_2_lanes_chunk
-    z_sum_2 = tl.sum(z_sum_2_lanes)
-    # sweep 3 of 3 over k
+    # bring every lane to the mean of all
+    z_sum_count_all = tl.sum(z_sum_count)
+    z_sum_mean_all = z_sum * (1.0 / maximum(z_sum_count_all, 1.0))
+    z_sum_lanes_moved = z_sum_lanes * (1.0 / maximum(z_sum_count, 1.0)) - z_sum_mean_all
+    z_sum_2 = tl.sum(z_sum_2_lanes + z_sum_count * z_sum_lanes_moved * z_sum_lanes_moved)
+    # sweep 2 of 2 over k
     for k in range(C // G):
         weight_at = weight_ptr + (g * (C // G) + k) * weight_stride_C
         weight = tl.load(weight_at).to(tl.float32)
@@ -553,13 +567,15 @@ def _group_norm_silu_nhwc_groups_streamed2(
 
     z: multiplies by the reciprocal of what a launch has once.
     z: multiplies by the reciprocal of what a launch has once.
-    z: no online law beside z: `z` is a sum, not a running extreme.
+    z: squares about the mean online beside the sum by Chan's law: a part adds n * (m_part - m)^2.
     """
     pid = tl.program_id(0).to(INDEX)
     g = pid % G
     n = pid // G
     z_sum_lanes = tl.zeros((BLOCK_K,), tl.float32)
-    # sweep 1 of 3 over s
+    z_sum_count = tl.zeros((BLOCK_K,), tl.float32)
+    z_sum_2_lanes = tl.zeros((BLOCK_K,), tl.float32)
+    # sweep 1 of 2 over s
     for s in range(S):
         for k_start in range(0, C // G, STEPS * BLOCK_K):
             k = k_start + tl.arange(0, STEPS)[:, None] * BLOCK_K
@@ -568,23 +584,30 @@ def _group_norm_silu_nhwc_groups_streamed2(
             x = tl.load(x_at, mask=k < C // G, other=0.0, eviction_policy="evict_first").to(tl.float32)
             # v[n, g, k, s] = x[n, s, g * K + k] for g < G, k < K
             v = x
-            z_sum_lanes_chunk = tl.sum(tl.where(k < C // G, v, 0.0), axis=0)
+            z_sum_lanes_chunk, z_sum_count_chunk = sum_both(
+                tl.where(k < C // G, v, 0.0),
+                tl.where(k < C // G, tl.full((STEPS, BLOCK_K), 1.0, tl.float32), 0.0),
+                axis=0,
+            )
+            z_sum_count_new = z_sum_count + z_sum_count_chunk
+            z_sum_mean = z_sum_lanes * (1.0 / maximum(z_sum_count, 1.0))
+            z_sum_moved = (z_sum_count_chunk * z_sum_mean - z_sum_lanes_chunk) * (
+                1.0 / maximum(z_sum_count_new, 1.0)
+            )
+            z_sum_mean_new = z_sum_mean - z_sum_moved
+            z_sum_2_lanes = z_sum_2_lanes + z_sum_count * z_sum_moved * z_sum_moved
+            z_sum_2_apart = v - z_sum_mean_new[None, :]
+            z_sum_2_lanes_chunk = tl.sum(tl.where(k < C // G, z_sum_2_apart * z_sum_2_apart, 0.0), axis=0)
+            z_sum_2_lanes = z_sum_2_lanes + z_sum_2_lanes_chunk
+            z_sum_count = z_sum_count_new
             z_sum_lanes = z_sum_lanes + z_sum_lanes_chunk
     z_sum = tl.sum(z_sum_lanes)
-    z_sum_2_lanes = tl.zeros((BLOCK_K,), tl.float32)
-    # sweep 2 of 3 over s
-    for s in range(S):
-        for k_start in range(0, C // G, STEPS * BLOCK_K):
-            k = k_start + tl.arange(0, STEPS)[:, None] * BLOCK_K
-            k = (k + tl.arange(0, BLOCK_K)[None, :]).to(INDEX)
-            x_at = x_ptr + n * x_stride_N + s * x_stride_S + (g * (C // G) + k) * x_stride_C
-            x = tl.load(x_at, mask=k < C // G, other=0.0, eviction_policy="evict_first").to(tl.float32)
-            v = x
-            c = v - z_sum * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32))
-            z_sum_2_lanes_chunk = tl.sum(tl.where(k < C // G, c * c, 0.0), axis=0)
-            z_sum_2_lanes = z_sum_2_lanes + z_sum_2_lanes_chunk
-    z_sum_2 = tl.sum(z_sum_2_lanes)
-    # sweep 3 of 3 over s
+    # bring every lane to the mean of all
+    z_sum_count_all = tl.sum(z_sum_count)
+    z_sum_mean_all = z_sum * (1.0 / maximum(z_sum_count_all, 1.0))
+    z_sum_lanes_moved = z_sum_lanes * (1.0 / maximum(z_sum_count, 1.0)) - z_sum_mean_all
+    z_sum_2 = tl.sum(z_sum_2_lanes + z_sum_count * z_sum_lanes_moved * z_sum_lanes_moved)
+    # sweep 2 of 2 over s
     for s in range(S):
         for k_start in range(0, C // G, STEPS * BLOCK_K):
             k = k_start + tl.arange(0, STEPS)[:, None] * BLOCK_K

@@ -25,9 +25,9 @@ def reference_layernorm(x, weight, bias, eps):
     weight = weight.to(real)
     bias = bias.to(real)
     y_sum = torch.sum(x, dim=1)
-    y_c = x - y_sum[:, None] / (N)
+    y_c = x - y_sum[:, None] / N
     y_sum_2 = torch.sum(y_c * y_c, dim=1)
-    y_2 = y_c * torch.rsqrt(y_sum_2[:, None] / (N) + eps) * weight + bias
+    y_2 = y_c * torch.rsqrt(y_sum_2[:, None] / N + eps) * weight + bias
     return y_2.to(x_dtype)
 
 
@@ -35,7 +35,7 @@ DRIVER_LAYERNORM = bench.Driver(
     op="layernorm",
     spec="specs/norm/layernorm.op",
     spec_hash="f78130baed797e7c8923e836c324c41d66ebc0ce91fd98084529337bfd4b24ae",
-    kernel_hash="3d4c8693d72476aadb0014702d60213d0eb3ce8e7a7be176d17c4f0d4dec69e7",
+    kernel_hash="df14e241d7b2377502935d54ff3eecd7db0ac4323464f4a4ae0bc8f4cf521eed",
     opspec_version="0.1.0",
     function=kernel.layernorm,
     reference=reference_layernorm,
@@ -65,10 +65,10 @@ def reference_layernorm_stats(x, weight, bias, eps):
     weight = weight.to(real)
     bias = bias.to(real)
     mu_sum = torch.sum(x, dim=1)
-    mu_2 = mu_sum / (N)
+    mu_2 = mu_sum / N
     rstd_base = x - mu_2[:, None]
     rstd_sum = torch.sum(rstd_base * rstd_base, dim=1)
-    rstd_2 = torch.rsqrt(rstd_sum / (N) + eps)
+    rstd_2 = torch.rsqrt(rstd_sum / N + eps)
     y_2 = (x - mu_2[:, None]) * rstd_2[:, None] * weight + bias
     return y_2.to(x_dtype), mu_2.to(real), rstd_2.to(real)
 
@@ -77,7 +77,7 @@ DRIVER_LAYERNORM_STATS = bench.Driver(
     op="layernorm_stats",
     spec="specs/norm/layernorm.op",
     spec_hash="f78130baed797e7c8923e836c324c41d66ebc0ce91fd98084529337bfd4b24ae",
-    kernel_hash="3d4c8693d72476aadb0014702d60213d0eb3ce8e7a7be176d17c4f0d4dec69e7",
+    kernel_hash="df14e241d7b2377502935d54ff3eecd7db0ac4323464f4a4ae0bc8f4cf521eed",
     opspec_version="0.1.0",
     function=kernel.layernorm_stats,
     reference=reference_layernorm_stats,

@@ -10,6 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import launch, library
+from opspec.runtime.device import maximum, sum_both
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -79,32 +80,41 @@ def _layernorm_rows_streamed(
 
     y: multiplies by the reciprocal of what a launch has once.
     y: multiplies by the reciprocal of what a launch has once.
-    y: no online law beside y: `y` is a sum, not a running extreme.
+    y: squares about the mean online beside the sum by Chan's law: a part adds n * (m_part - m)^2.
     """
     pid = tl.program_id(0).to(INDEX)
     m = pid
     y_sum_lanes = tl.zeros((BLOCK_N,), tl.float32)
-    # sweep 1 of 3 over n
+    y_sum_count = tl.zeros((BLOCK_N,), tl.float32)
+    y_sum_2_lanes = tl.zeros((BLOCK_N,), tl.float32)
+    # sweep 1 of 2 over n
     for n_start in range(0, N, STEPS * BLOCK_N):
         n = n_start + tl.arange(0, STEPS)[:, None] * BLOCK_N
         n = (n + tl.arange(0, BLOCK_N)[None, :]).to(INDEX)
         x_at = x_ptr + m * x_stride_M + n * x_stride_N
         x = tl.load(x_at, mask=n < N, other=0.0, eviction_policy="evict_last").to(tl.float32)
-        y_sum_lanes_chunk = tl.sum(x, axis=0)
+        y_sum_lanes_chunk, y_sum_count_chunk = sum_both(
+            x, tl.where(n < N, tl.full((STEPS, BLOCK_N), 1.0, tl.float32), 0.0), axis=0
+        )
+        y_sum_count_new = y_sum_count + y_sum_count_chunk
+        y_sum_mean = y_sum_lanes * (1.0 / maximum(y_sum_count, 1.0))
+        y_sum_moved = (y_sum_count_chunk * y_sum_mean - y_sum_lanes_chunk) * (
+            1.0 / maximum(y_sum_count_new, 1.0)
+        )
+        y_sum_mean_new = y_sum_mean - y_sum_moved
+        y_sum_2_lanes = y_sum_2_lanes + y_sum_count * y_sum_moved * y_sum_moved
+        y_sum_2_apart = x - y_sum_mean_new[None, :]
+        y_sum_2_lanes_chunk = tl.sum(tl.where(n < N, y_sum_2_apart * y_sum_2_apart, 0.0), axis=0)
+        y_sum_2_lanes = y_sum_2_lanes + y_sum_2_lanes_chunk
+        y_sum_count = y_sum_count_new
         y_sum_lanes = y_sum_lanes + y_sum_lanes_chunk
     y_sum = tl.sum(y_sum_lanes)
-    y_sum_2_lanes = tl.zeros((BLOCK_N,), tl.float32)
-    # sweep 2 of 3 over n
-    for n_start in range(0, N, STEPS * BLOCK_N):
-        n = n_start + tl.arange(0, STEPS)[:, None] * BLOCK_N
-        n = (n + tl.arange(0, BLOCK_N)[None, :]).to(INDEX)
-        x_at = x_ptr + m * x_stride_M + n * x_stride_N
-        x = tl.load(x_at, mask=n < N, other=0.0, eviction_policy="evict_last").to(tl.float32)
-        c = x - y_sum * (1.0 / tl.cast(N, tl.float32))
-        y_sum_2_lanes_chunk = tl.sum(tl.where(n < N, c * c, 0.0), axis=0)
-        y_sum_2_lanes = y_sum_2_lanes + y_sum_2_lanes_chunk
-    y_sum_2 = tl.sum(y_sum_2_lanes)
-    # sweep 3 of 3 over n
+    # bring every lane to the mean of all
+    y_sum_count_all = tl.sum(y_sum_count)
+    y_sum_mean_all = y_sum * (1.0 / maximum(y_sum_count_all, 1.0))
+    y_sum_lanes_moved = y_sum_lanes * (1.0 / maximum(y_sum_count, 1.0)) - y_sum_mean_all
+    y_sum_2 = tl.sum(y_sum_2_lanes + y_sum_count * y_sum_lanes_moved * y_sum_lanes_moved)
+    # sweep 2 of 2 over n
     for n_start in range(0, N, STEPS * BLOCK_N):
         n = n_start + tl.arange(0, STEPS)[:, None] * BLOCK_N
         n = (n + tl.arange(0, BLOCK_N)[None, :]).to(INDEX)
@@ -316,37 +326,47 @@ def _layernorm_stats_rows_streamed(
 
     mu: multiplies by the reciprocal of what a launch has once.
     rstd: multiplies by the reciprocal of what a launch has once.
+    rstd: squares about the mean online beside the sum by Chan's law: a part adds n * (m_part - m)^2.
     """
     pid = tl.program_id(0).to(INDEX)
     m = pid
     mu_sum_lanes = tl.zeros((BLOCK_N,), tl.float32)
-    # sweep 1 of 3 over n
+    mu_sum_count = tl.zeros((BLOCK_N,), tl.float32)
+    rstd_sum_lanes = tl.zeros((BLOCK_N,), tl.float32)
+    # sweep 1 of 2 over n
     for n_start in range(0, N, STEPS * BLOCK_N):
         n = n_start + tl.arange(0, STEPS)[:, None] * BLOCK_N
         n = (n + tl.arange(0, BLOCK_N)[None, :]).to(INDEX)
         x_at = x_ptr + m * x_stride_M + n * x_stride_N
         x = tl.load(x_at, mask=n < N, other=0.0, eviction_policy="evict_last").to(tl.float32)
-        mu_sum_lanes_chunk = tl.sum(x, axis=0)
+        mu_sum_lanes_chunk, mu_sum_count_chunk = sum_both(
+            x, tl.where(n < N, tl.full((STEPS, BLOCK_N), 1.0, tl.float32), 0.0), axis=0
+        )
+        mu_sum_count_new = mu_sum_count + mu_sum_count_chunk
+        mu_sum_mean = mu_sum_lanes * (1.0 / maximum(mu_sum_count, 1.0))
+        mu_sum_moved = (mu_sum_count_chunk * mu_sum_mean - mu_sum_lanes_chunk) * (
+            1.0 / maximum(mu_sum_count_new, 1.0)
+        )
+        mu_sum_mean_new = mu_sum_mean - mu_sum_moved
+        rstd_sum_lanes = rstd_sum_lanes + mu_sum_count * mu_sum_moved * mu_sum_moved
+        rstd_sum_apart = x - mu_sum_mean_new[None, :]
+        rstd_sum_lanes_chunk = tl.sum(tl.where(n < N, rstd_sum_apart * rstd_sum_apart, 0.0), axis=0)
+        rstd_sum_lanes = rstd_sum_lanes + rstd_sum_lanes_chunk
+        mu_sum_count = mu_sum_count_new
         mu_sum_lanes = mu_sum_lanes + mu_sum_lanes_chunk
     mu_sum = tl.sum(mu_sum_lanes)
+    # bring every lane to the mean of all
+    mu_sum_count_all = tl.sum(mu_sum_count)
+    mu_sum_mean_all = mu_sum * (1.0 / maximum(mu_sum_count_all, 1.0))
+    mu_sum_lanes_moved = mu_sum_lanes * (1.0 / maximum(mu_sum_count, 1.0)) - mu_sum_mean_all
+    rstd_sum = tl.sum(rstd_sum_lanes + mu_sum_count * mu_sum_lanes_moved * mu_sum_lanes_moved)
     # mu[m] = mean[n](x[m, n])
     mu = mu_sum * (1.0 / tl.cast(N, tl.float32))
     tl.store(mu_ptr + m * mu_stride_M, mu)
-    rstd_sum_lanes = tl.zeros((BLOCK_N,), tl.float32)
-    # sweep 2 of 3 over n
-    for n_start in range(0, N, STEPS * BLOCK_N):
-        n = n_start + tl.arange(0, STEPS)[:, None] * BLOCK_N
-        n = (n + tl.arange(0, BLOCK_N)[None, :]).to(INDEX)
-        x_at = x_ptr + m * x_stride_M + n * x_stride_N
-        x = tl.load(x_at, mask=n < N, other=0.0, eviction_policy="evict_last").to(tl.float32)
-        base = x - mu
-        rstd_sum_lanes_chunk = tl.sum(tl.where(n < N, base * base, 0.0), axis=0)
-        rstd_sum_lanes = rstd_sum_lanes + rstd_sum_lanes_chunk
-    rstd_sum = tl.sum(rstd_sum_lanes)
     # rstd[m] = rsqrt(mean[n]((x[m, n] - mu[m]) ** 2) + eps)
     rstd = tl.rsqrt(rstd_sum * (1.0 / tl.cast(N, tl.float32)) + eps)
     tl.store(rstd_ptr + m * rstd_stride_M, rstd)
-    # sweep 3 of 3 over n
+    # sweep 2 of 2 over n
     for n_start in range(0, N, STEPS * BLOCK_N):
         n = n_start + tl.arange(0, STEPS)[:, None] * BLOCK_N
         n = (n + tl.arange(0, BLOCK_N)[None, :]).to(INDEX)

@@ -31,6 +31,10 @@ def lines(asked: Asked, launch: KernelLaunch) -> Iterator[str]:
     notes = dict.fromkeys(n for v in plan.variants for n in v.program.notes if " by g" in n)
     if notes:
         yield f"online reduction: {len(notes)} fold{'' if len(notes) == 1 else 's'} rescaled beside an extreme"
+    tuples = dict.fromkeys(n for v in plan.variants for n in v.program.notes if "by Chan's law" in n)
+    if tuples:
+        sums = "sum is" if len(tuples) == 1 else "sums are"
+        yield f"tuple state: {len(tuples)} {sums} taken about a mean that is still running"
     names = [label(plan, v) for v in plan.variants]
     tests = [f"{n} where {c.test}" if c.test else n for n, c in zip(names, launch.choices, strict=True)]
     yield f"specialisation: {', else '.join(tests)}; block sizes are compile-time constants"

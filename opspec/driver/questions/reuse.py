@@ -58,4 +58,6 @@ def _patterns(plan: Plan) -> list[str]:
     lines.append(f"programs over {grid}; variants {', '.join(variants)}")
     if any(" by g" in n for v in plan.variants for n in v.program.notes):
         lines.append("online reduction: folds are rescaled beside an extreme, in one sweep")
+    if any("by Chan's law" in n for v in plan.variants for n in v.program.notes):
+        lines.append("tuple state: sums about means run beside these, in one sweep")
     return lines

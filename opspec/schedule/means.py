@@ -1,0 +1,162 @@
+"""Sums about a mean that is still running: carried as counts, sums and co-moments.
+
+At each step of a stream the sums of x and y move on; the co-moment is brought from the old means to the
+new ones (``moments``), and the points of the step are added about the new means.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from opspec.ir.dtypes import F32
+from opspec.ir.values import Binary, Literal, Unary, Value
+from opspec.schedule.graph import Fold, Graph
+from opspec.schedule.moments import Moment, same_domain
+from opspec.schedule.names import Names
+from opspec.schedule.prefixes import Prefixes
+from opspec.schedule.roles import Roles
+from opspec.schedule.tile import Begin, Collapse, Let, Remark, Statement, Var
+
+ONE = Literal(value=1.0, dtype=F32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """Of one step of a stream: the count before it, and for each sum its new mean and how far that moved."""
+
+    count: Value
+    mean: Value
+    moved: Value
+
+
+def mean_of(total: Value, count: Value) -> Value:
+    """A sum divided by its count; 0 where nothing was counted."""
+    some = Binary(op="max", a=count, b=ONE, dtype=F32)
+    return Binary(op="mul", a=total, b=Unary(op="reciprocal", x=some, dtype=F32), dtype=F32)
+
+
+def brought(moment: Value, count: Value, moved: tuple[Value, Value]) -> Value:
+    """A co-moment of ``count`` points, about means that differ from its own by ``moved``."""
+    # in this order, since 0 points of an empty part may have moved by more than a square can hold
+    shift = Binary(op="mul", a=count, b=moved[0], dtype=F32)
+    return Binary(op="add", a=moment, b=Binary(op="mul", a=shift, b=moved[1], dtype=F32), dtype=F32)
+
+
+def difference(a: Value, b: Value) -> Value:
+    """``a - b`` in f32."""
+    return Binary(op="sub", a=a, b=b, dtype=F32)
+
+
+class Means(Prefixes):
+    """Statements that carry the means of a stream, and what is summed about them.
+
+    ``moments``: the co-moments that share a sweep with their sums. ``counts``: the points met so far, by the
+    sum that they are counted for; sums over one domain share a count. ``counted``: what a count is after
+    the step, and how many points that adds. ``all_lanes``: what it is over all lanes. ``gathered``: of each sum the count of every lane, and
+    how far its mean is from that of all.
+    """
+
+    def __init__(self, graph: Graph, roles: Roles, names: Names) -> None:
+        super().__init__(graph, roles, names)
+        self.moments: dict[str, Moment] = {}
+        self.counts: dict[str, Var] = {}
+        self.counted: dict[str, tuple[Var, Var]] = {}
+        self.steps: dict[str, Step] = {}
+        self.all_lanes: dict[str, Var] = {}
+        self.gathered: dict[str, tuple[Value, Value]] = {}
+
+    def _has_mean(self, name: str) -> bool:
+        """Whether the running mean of a sum is wanted in an open sweep."""
+        return any(name in m.sums for m in self.moments.values())
+
+    def _begin_count(self, node: Fold) -> list[Statement]:
+        """Begin to count the points of a sum, unless another over its domain does."""
+        for name, known in self.counts.items():
+            other = self.nodes[name]
+            assert isinstance(other, Fold)
+            if name in self.carried and same_domain(other, node):
+                self.counts[node.name] = known
+                return []
+        base = self.names.of(node.name)
+        var = self._declare(self.names.fresh(f"{base}_count"), self.carried[node.name].axes, F32)
+        self.counts[node.name] = var
+        return [Begin(var=var, monoid="sum")]
+
+    def _counted(self, node: Fold, part: Collapse) -> Collapse:
+        """What a step adds to a sum, and the number of its points unless they are counted already."""
+        count = self.counts[node.name]
+        if count.name in self.counted:
+            return part
+        points = self._declare(self.names.fresh(f"{count.name}_chunk"), part.var.axes, F32)
+        masks = (*self._in_range(node.over), *map(self._positive, node.constraints))
+        return replace(part, counted=points, points=masks)
+
+    def _move_mean(self, node: Fold, var: Var, part: Collapse) -> list[Statement]:
+        """Move the mean of a sum on by what this step adds to the sum."""
+        count = self.counts[node.name]
+        out: list[Statement] = []
+        if part.counted is not None:
+            counted = self._declare(self.names.fresh(f"{count.name}_new"), count.axes, F32)
+            out.append(Let(var=counted, value=_add(count.read, part.counted.read)))
+            self.pending.append(Let(var=count, value=counted.read))
+            self.counted[count.name] = counted, part.counted
+        counted, points = self.counted[count.name]
+        base = self.names.of(node.name)
+        old, moved, mean = (
+            self._declare(self.names.fresh(f"{base}_{n}"), var.axes, F32)
+            for n in ("mean", "moved", "mean_new")
+        )
+        # not as the difference of two means: it is small beside the rounding of a large one
+        beyond = difference(Binary(op="mul", a=points.read, b=old.read, dtype=F32), part.var.read)
+        out += [
+            Let(var=old, value=mean_of(var.read, count.read)),
+            Let(var=moved, value=mean_of(beyond, counted.read)),
+            Let(var=mean, value=difference(old.read, moved.read)),
+        ]
+        self.pending.append(Let(var=var, value=_add(var.read, part.var.read)))
+        self.steps[node.name] = Step(count=count.read, mean=mean.read, moved=moved.read)
+        return out
+
+    def _about(self, node: Fold, moment: Moment, var: Var) -> tuple[Value, list[Statement]]:
+        """Bring a co-moment to the new means; and the summand of this step, about them."""
+        first, second = (self.steps[n] for n in moment.sums)
+        out: list[Statement] = [
+            Let(var=var, value=brought(var.read, first.count, (first.moved, second.moved)))
+        ]
+        x, y = map(self._value, moment.sides)
+        sides = difference(x, first.mean), difference(y, second.mean)
+        if sides[0] == sides[1]:
+            axes = self._ordered(node.axes | set(node.over))
+            apart = self._declare(self.names.fresh(f"{self.names.of(node.name)}_apart"), axes, F32)
+            out.append(Let(var=apart, value=sides[0]))
+            sides = apart.read, apart.read
+        return Binary(op="mul", a=sides[0], b=sides[1], dtype=F32), out
+
+    def _gather_moment(self, moment: Moment, value: Value) -> tuple[Value, list[Statement]]:
+        """A co-moment of each lane about the means of all lanes."""
+        out: list[Statement] = []
+        for name in dict.fromkeys(moment.sums):
+            if name in self.gathered:
+                continue
+            count, (lanes, whole) = self.counts[name], self.lane_states[name]
+            if count.name not in self.all_lanes:
+                axes = tuple(d for d in count.axes if d in whole.axes)
+                over = tuple(d for d in count.axes if d not in axes)
+                every = self._declare(self.names.fresh(f"{count.name}_all"), axes, F32)
+                out.append(Remark(text="bring every lane to the mean of all"))
+                out.append(Collapse(var=every, monoid="sum", value=count.read, axes=count.axes, over=over))
+                self.all_lanes[count.name] = every
+            every = self.all_lanes[count.name]
+            mean = self._declare(self.names.fresh(f"{whole.name}_mean_all"), whole.axes, F32)
+            moved = self._declare(self.names.fresh(f"{lanes.name}_moved"), lanes.axes, F32)
+            out += [
+                Let(var=mean, value=mean_of(whole.read, every.read)),
+                Let(var=moved, value=difference(mean_of(lanes.read, count.read), mean.read)),
+            ]
+            self.gathered[name] = (count.read, moved.read)
+        (n, first), (_, second) = (self.gathered[s] for s in moment.sums)
+        return brought(value, n, (first, second)), out
+
+
+def _add(a: Value, b: Value) -> Value:
+    return Binary(op="add", a=a, b=b, dtype=F32)
