@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -87,7 +87,8 @@ def prepare(target: str, dims: dict[str, int], *, gpu: bool) -> Prepared:
     """Generate the op and make its ways to be called."""
     from opspec.emit.package import build_package
     from opspec.runtime.bench.inputs import make_set
-    from opspec.runtime.bench.model import Case, TensorInput
+    from opspec.runtime.bench.launches import all_of, arguments, operator_of, record
+    from opspec.runtime.bench.model import Case
 
     path, _, wanted = target.partition(":")
     package = build_package(load(path), path, limits())
@@ -103,54 +104,22 @@ def prepare(target: str, dims: dict[str, int], *, gpu: bool) -> Prepared:
     base = dict(getattr(first, "dims", None) or first.shapes[0][1])
     shape = {d: dims.get(d, min(v, 16 if k == 0 else 1024)) for k, (d, v) in enumerate(base.items())}
     case = Case(workload="", weight=None, dims=shape, dtypes={k: v[0] for k, v in driver.dtypes.items()})
-    args = make_set(driver, case, seed=0, device="cuda" if gpu else "cpu").arguments
-    operator = getattr(kernel, f"_{driver.function.__name__}__operator")
+    inputs = make_set(driver, case, seed=0, device="cuda" if gpu else "cpu")
+    operator = operator_of(driver.function)
     if not gpu:
         stub(kernel)
-    outs = driver.function(*args)
-    given = {"out": outs} if outs is not None else {}
-    tensors = tuple(a for a, i in zip(args, driver.inputs, strict=True) if isinstance(i, TensorInput))
-    wanted_floats = {p.split()[-1] for p in operator.parameters if p.startswith("float")}
-    numbers = [
-        float(a) if i.name in wanted_floats else int(a)
-        for a, i in zip(args, driver.inputs, strict=True)
-        if not isinstance(i, TensorInput)
-    ]
-    ways = {
-        "launched by hand (Triton's own entry)": by_hand(operator, tensors, numbers, outs),
-        "generated function, out= given": lambda: driver.function(*args, **given),
-        "generated function": lambda: driver.function(*args),
-        "through torch's dispatcher": lambda: operator.functional(*tensors, *sorted(numbers, key=isfloat)),
+    outs = inputs.call(driver.function)
+    into = replace(inputs, named={**inputs.named, "out": outs} if outs is not None else inputs.named)
+    given = tuple(n for part in arguments(driver, inputs, operator.parameters) for n in part)
+    ways: dict[str, Callable[[], Any]] = {
+        "launched by hand (Triton's own entry)": all_of(record(driver, inputs)),
+        "generated function, out= given": lambda: into.call(driver.function),
+        "generated function": lambda: inputs.call(driver.function),
+        "through torch's dispatcher": lambda: operator.functional(*given),
     }
     if gpu:
-        ways["replayed in a CUDA graph"] = captured(lambda: driver.function(*args, **given))
+        ways["replayed in a CUDA graph"] = captured(lambda: into.call(driver.function))
     return Prepared(op=driver.op, shapes=", ".join(f"{k} = {v}" for k, v in shape.items()), ways=ways)
-
-
-def isfloat(number: float) -> bool:
-    """Whether a scalar comes last in a sort that puts floats first."""
-    return not isinstance(number, float)
-
-
-def by_hand(operator: Any, tensors: tuple[Any, ...], numbers: list[Any], outs: Any) -> Callable[[], Any]:
-    """The kernels of one call with all arguments at hand, as someone would write it for one shape."""
-    import torch
-
-    starts: list[Callable[[], Any]] = []
-
-    def start(kernel: Any, grid: int, options: dict[str, Any], *args: Any, **more: Any) -> None:
-        starts.append(lambda: kernel[(grid,)](*args, **options, **more))
-
-    def workspace(shape: Any, dtype: Any, *, zeroed: bool = False) -> Any:
-        del zeroed
-        return torch.empty(shape, dtype=dtype, device=tensors[0].device)
-
-    call = SimpleNamespace(start=start, workspace=workspace, tuned=lambda _: {})
-    results = () if outs is None else outs if isinstance(outs, tuple) else (outs,)
-    whole = [n for n in numbers if not isinstance(n, float)]
-    dims, _ = operator.check(*tensors, *whole)
-    operator.launch(call, dims, *tensors, *sorted(numbers, key=isfloat), *results)
-    return lambda: [go() for go in starts]
 
 
 def captured(call: Callable[[], Any]) -> Callable[[], Any]:

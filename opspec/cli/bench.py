@@ -55,7 +55,9 @@ def arguments(target: Target, options: argparse.Namespace) -> list[str]:
         f"--{k}={v}" for k, v in (("json", options.json), ("machine", options.machine)) if v is not None
     ]
     found += [f"--peer={name}" for name in options.peer]
+    found += [f"--peers={options.peers}"] if options.peers else []
     found += ["--no-peers"] if options.no_peers else []
+    found += ["--graph"] if options.graph else []
     found += ["--quick"] if options.quick else []
     return found
 

@@ -98,7 +98,11 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("--json", metavar="FILE")
     p.add_argument("--machine", metavar="NAME")
     p.add_argument("--peer", action="append", default=[], metavar="MODULE:FUNCTION", help="measure it beside")
+    p.add_argument(
+        "--peers", choices=("none", "usual", "max"), help="torch's own beside it; max autotunes, too"
+    )
     p.add_argument("--no-peers", action="store_true")
+    p.add_argument("--graph", action="store_true", help="time in a CUDA graph, too, also what is not short")
     p.add_argument("--tuned", metavar="FILE", help="launch as `opspec tune` found (its tuned.json)")
     p.add_argument("--quick", action="store_true")
 

@@ -67,8 +67,16 @@ def build_parser(drivers: Sequence[Driver]) -> argparse.ArgumentParser:
         metavar="MODULE:FUNCTION",
         help="another implementation to measure beside, called like the op; a module or a .py file",
     )
-    add("--no-peers", action="store_true", help="measure the operator alone")
-    add("--max-autotune", action="store_true", help="also compile the reference with max-autotune")
+    add(
+        "--peers",
+        choices=("none", "usual", "max"),
+        default="usual",
+        help="torch eager and torch.compile of the formula beside it, or none, or max-autotune too",
+    )
+    add("--no-peers", action="store_true", help="measure the operator alone, as --peers none")
+    add(
+        "--graph", action="store_true", help="time through a captured CUDA graph, too, also what is not short"
+    )
     add("--warm", action="store_true", help="afterwards, and labelled as such, with a warm L2")
     add("--quick", action="store_true", help="a looser bound on the noise and a smaller time budget")
     add("--budget", type=float, metavar="S", help="seconds of sampling per shape at most")

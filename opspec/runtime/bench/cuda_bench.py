@@ -43,6 +43,7 @@ def open_bench(
     device = open_device()
     if device is None:
         return None, None
+    peers = "none" if options.no_peers else options.peers
     bench = Bench(
         device=device,
         place="cuda",
@@ -51,8 +52,10 @@ def open_bench(
         stream=lambda kind, total: stream_candidate(device, kind, total),
         roofs=None,
         policy=policy,
-        peers=() if options.no_peers else known_peers(driver, autotune=options.max_autotune),
+        peers=() if peers == "none" else known_peers(driver, autotune=peers == "max"),
         warm=options.warm,
+        graph=options.graph,
+        properties=device.properties,
         seed=options.seed,
     )
     return CudaBench(bench, device, options.quick, progress), record_gpu(device)

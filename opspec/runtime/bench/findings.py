@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from opspec.runtime.bench.environment import clocks_record
 from opspec.runtime.bench.roofline import calibrate, foretold, ledger, moved, rates, reject, stream_kind
 from opspec.runtime.bench.statistics import compare, drift, summarise
+from opspec.runtime.bench.waves import unfilled
 
 if TYPE_CHECKING:
     from opspec.runtime.bench.measure import Bench, Run
@@ -60,13 +61,20 @@ def conclude(bench: Bench, driver: Driver, run: Run, record: dict[str, Any], cas
     )
     measured.update(condition(run))
     if not why_not:
-        measured.update(standing(rows), rates=rates(run.cost, ours.median))
+        measured.update(standing(rows, method), rates=rates(run.cost, ours.median))
         measured.update(against_roofs(bench, driver, run, case, headline, floor, in_graph=method == "graph"))
     device_time = summarise(run.cold.samples["ours"]).median
     if "ours" in run.walls:
         wall = summarise(run.walls["ours"].wall).median
         measured["wall_s"] = wall
         measured["launch_cost_s"] = wall - device_time
+    if run.graph.get("ours"):
+        measured["graph_s"] = summarise(run.graph["ours"]).median
+    if run.launches:
+        measured["launches"] = run.launches
+    if run.host:
+        call, by_hand = run.host["call"], run.host["by_hand"]
+        measured["host"] = {"call_s": call, "by_hand_s": by_hand, "wrapper_s": call - by_hand}
     if run.sustained is not None and run.sustained.samples.get("ours"):
         everything = run.sustained.samples["ours"]
         measured["sustained"] = {
@@ -81,7 +89,7 @@ def conclude(bench: Bench, driver: Driver, run: Run, record: dict[str, Any], cas
 
 def choose_method(run: Run) -> tuple[str, Mapping[str, Sequence[float]]]:
     """The samples that speak: those from graphs for a short operator, where it could be captured."""
-    if run.graph.get("ours"):
+    if run.short and run.graph.get("ours"):
         return "graph", run.graph
     return "events", run.cold.samples
 
@@ -128,17 +136,17 @@ def candidate_row(run: Run, name: str, role: str) -> dict[str, Any]:
     }
 
 
-def standing(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def standing(rows: Sequence[Mapping[str, Any]], preferred: str) -> dict[str, Any]:
     """Verdicts against each peer that is right, and the baseline: the fastest of them, never the slowest.
 
-    Two are compared by graphs if both were captured, else both by events: never one clock against the other.
+    Two are compared by the preferred clock if both have it, else both by events: never one clock against the other.
     """
     ours = rows[0]
     verdicts: list[dict[str, Any]] = []
     for row in rows:
         if row["role"] != "peer" or row["status"] != "ok" or not row["events"]:
             continue
-        method = "graph" if ours["graph"] and row["graph"] else "events"
+        method = preferred if ours[preferred] and row[preferred] else "events"
         own, theirs = (summarise(item[method]["samples_s"]) for item in (ours, row))
         verdict, ratio, low, high = compare(own, theirs)
         verdicts.append(
@@ -207,6 +215,7 @@ def against_roofs(
         cost=run.cost,
         roofs=bench.roofs,
         in_graph=in_graph,
+        unfilled=unfilled(run.launches),
     )
     found["ledger"] = rows
     found["calibrated"] = {

@@ -82,6 +82,16 @@ class Cuda:
         torch.cuda.synchronize()
         return returned - start, time.perf_counter() - start
 
+    def host(self, run: Callable[[], Any], *, batch: int) -> float:
+        """Host seconds per run of a batch, which begins on an idle device."""
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        for _ in range(batch):
+            run()
+        seconds = (time.perf_counter() - start) / batch
+        torch.cuda.synchronize()
+        return seconds
+
     def graph(
         self, run: Callable[[int], None], sets: int, *, cold: bool, repeats: int = REPEATS
     ) -> Callable[[], float]:

@@ -14,6 +14,7 @@ from typing import Any
 from opspec.runtime.bench.check import OutputCheck, as_tuple, check_outputs, poisoned
 from opspec.runtime.bench.findings import conclude, timing
 from opspec.runtime.bench.inputs import InputSet, count_sets, describe, make_set, total_bytes, widen
+from opspec.runtime.bench.launches import all_of, record
 from opspec.runtime.bench.model import Case, Driver, Peer, TensorInput, Tolerance
 from opspec.runtime.bench.peers import PeerRow, prepare_peers
 from opspec.runtime.bench.roofline import moved, stream_kind
@@ -23,19 +24,23 @@ from opspec.runtime.bench.sampling import (
     Sampling,
     Walls,
     graphs,
+    hosts,
     interleave,
     one_line,
     walls,
 )
 from opspec.runtime.bench.statistics import Policy, quantile
+from opspec.runtime.bench.waves import describe_launches
 
 SUSTAINED = Policy(least=20, seconds=1.0, spread=float("inf"), budget=3.0)
+LASTING = 5e-3  # seconds of work in a graph, about
 SHORT = 20e-6  # under this, event windows read too long and a graph is timed as well
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """The surroundings of a measurement. ``stream`` makes a plain stream to sample beside the operator."""
+    """The surroundings of a measurement. ``stream`` makes a plain stream to sample beside the operator; ``graph``
+    asks for CUDA graphs beside events also where the operator is not short; ``properties`` are the card's."""
 
     device: Device
     place: str
@@ -46,6 +51,8 @@ class Bench:
     policy: Policy
     peers: Sequence[Peer] = ()
     warm: bool = False
+    graph: bool = False
+    properties: Any = None
     seed: int = 0
     progress: Callable[[str], None] = lambda _: None
 
@@ -62,6 +69,9 @@ class Run:
     cold: Sampling = field(default_factory=Sampling)
     warm: Sampling | None = None
     sustained: Sampling | None = None
+    short: bool = False
+    launches: list[dict[str, Any]] = field(default_factory=list)
+    host: dict[str, float] = field(default_factory=dict)
     graph: dict[str, list[float]] = field(default_factory=dict)
     graph_refused: dict[str, str] = field(default_factory=dict)
     walls: dict[str, Walls] = field(default_factory=dict)
@@ -125,6 +135,7 @@ def measure_case(
             return
         try:
             sample_more(bench, run, len(sets))
+            sample_launches(bench, driver, run, sets[0])
         except Exception as error:  # noqa: BLE001  # the cold samples stand without the rest
             measured["incomplete"] = one_line(error)
         conclude(bench, driver, run, record, case)
@@ -212,9 +223,12 @@ def sample_more(bench: Bench, run: Run, sets: int) -> None:
     Matrix work back to back for a second shows what the power cap leaves of the rate.
     """
     device, candidates = bench.device, run.candidates
-    if quantile(sorted(run.cold.samples["ours"]), 0.5) < SHORT:
+    median = quantile(sorted(run.cold.samples["ours"]), 0.5)
+    run.short = median < SHORT
+    if run.short or bench.graph:
         bench.progress("timing in graphs")
-        run.graph, run.graph_refused = graphs(device, candidates, count=25, sets=sets)
+        repeats = max(2, min(20, int(LASTING / median)))
+        run.graph, run.graph_refused = graphs(device, candidates, count=25, sets=sets, repeats=repeats)
     bench.progress("timing calls")
     for candidate in candidates:
         run.walls[candidate.name] = walls(device, candidate, count=20, sets=sets)
@@ -226,6 +240,19 @@ def sample_more(bench: Bench, run: Run, sets: int) -> None:
         bench.progress("timing with a warm L2")
         run.warm = Sampling()
         interleave(device, [run.ours], bench.policy, run.warm, sets=1, cold=False)
+
+
+def sample_launches(bench: Bench, driver: Driver, run: Run, inputs: InputSet) -> None:
+    """What a call launches, and what it costs the host beside the same launches made by hand."""
+    started = record(driver, inputs)
+    if not started:
+        return
+    bench.progress("timing the host")
+    run.launches = describe_launches(started, bench.properties)
+    ways = {"call": lambda: inputs.call(driver.function), "by_hand": all_of(started)}
+    seconds = quantile(sorted(run.cold.samples["ours"]), 0.5)
+    run.host = hosts(bench.device, ways, seconds=seconds)
+    inputs.restore()
 
 
 def recheck(

@@ -105,11 +105,15 @@ class Tolerance:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Another implementation. ``factory(dims, dtypes)`` returns a callable like the reference, or raises."""
+    """Another implementation. ``factory(dims, dtypes)`` returns a callable like the reference, or raises.
+
+    ``replays``: it runs in CUDA graphs of its own, which no other graph can hold.
+    """
 
     name: str
     factory: Callable[[Dims, Dtypes], Callable[..., Any]]
     version: str = ""
+    replays: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 CONTENTION = "unit contention, at most"
+WAVE = "last wave, at most"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,13 +113,15 @@ def ledger(
     cost: Mapping[str, float],
     roofs: Mapping[str, Any],
     in_graph: bool,
+    unfilled: float = 0.0,
 ) -> list[dict[str, Any]]:
     """Where the time went, as rows that add up to ``measured``; the last is what nothing explains.
 
     ``stream`` is the time of a plain stream of the same kind and size, sampled beside the operator: what it
     takes beyond its large-size rate is launching and ramping up, which any one kernel of this size pays.
     Units that don't work at the same time as the one that binds cost at most their own time: of what is left,
-    that much may be contention, and no more.
+    that much may be contention, and no more. ``unfilled``: by what share the work may take longer because the
+    last wave of programs leaves multiprocessors idle.
     """
     rows: list[dict[str, Any]] = []
 
@@ -145,6 +148,9 @@ def ledger(
     if extra > 0 and memory > 0:
         add("extra traffic", memory * extra / moved(cost))
     left = measured - sum(row["seconds"] for row in rows)
+    if unfilled > 0:
+        add(WAVE, max(min(large * unfilled, left), 0.0))
+        left -= rows[-1]["seconds"]
     others = sum(calibrated.values()) - max(calibrated.values(), default=0.0)
     if others > 0 and left > 0:
         add(CONTENTION, min(others, left))
@@ -154,7 +160,7 @@ def ledger(
 
 def foretold(rows: Sequence[Mapping[str, Any]]) -> float:
     """The prediction in a ledger: what it says without knowing the measured time."""
-    return sum(float(row["seconds"]) for row in rows if row["name"] not in (CONTENTION, "unexplained"))
+    return sum(float(row["seconds"]) for row in rows if row["name"] not in (CONTENTION, WAVE, "unexplained"))
 
 
 def rates(cost: Mapping[str, float], seconds: float) -> dict[str, float]:

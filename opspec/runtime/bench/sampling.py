@@ -30,13 +30,15 @@ class Candidate:
     """Something timed. ``call(i)`` runs it on the i-th set of inputs and returns its outputs.
 
     ``prepare(i)`` restores what an earlier call changed in place; it runs outside the timed span. ``repeatable``
-    says that it may run several times without being prepared in between. ``keep`` holds on to the last output.
+    says that it may run several times without being prepared in between. ``replays``: it runs in a CUDA graph of
+    its own. ``keep`` holds on to the last output.
     """
 
     name: str
     call: Callable[[int], Any]
     prepare: Callable[[int], None] | None = None
     repeatable: bool = True
+    replays: bool = False
     keep: bool = False
     last: tuple[int, Any] | None = None
 
@@ -62,8 +64,14 @@ class Device(Protocol):
         """Host time until ``run`` returned, and until the device was done, on an idle device."""
         ...
 
-    def graph(self, run: Callable[[int], None], sets: int, *, cold: bool) -> Callable[[], float]:
-        """Capture ``run`` in a CUDA graph; each call of the result gives the device time of one run."""
+    def host(self, run: Callable[[], Any], *, batch: int) -> float:
+        """Host time until ``run`` returned, per run of a batch that begins on an idle device and waits for none."""
+        ...
+
+    def graph(
+        self, run: Callable[[int], None], sets: int, *, cold: bool, repeats: int = ...
+    ) -> Callable[[], float]:
+        """Capture ``repeats`` runs in a CUDA graph; each call of the result gives the device time of one run."""
         ...
 
     def clocks(self, *, wait: bool = False) -> Clocks | None:
@@ -199,17 +207,21 @@ def graphs(
     *,
     count: int,
     sets: int,
+    repeats: int,
     cold: bool = True,
 ) -> tuple[dict[str, list[float]], dict[str, str]]:
-    """Time per run inside a CUDA graph, interleaved; and why, for those that cannot be captured."""
+    """Time per run inside a CUDA graph of ``repeats``, interleaved; and why, for those that cannot be captured."""
     replays: dict[str, Callable[[], float]] = {}
     refused: dict[str, str] = {}
     for candidate in candidates:
         if not candidate.repeatable:
             refused[candidate.name] = "changes its inputs in place"
             continue
+        if candidate.replays:
+            refused[candidate.name] = "replays graphs of its own"
+            continue
         try:
-            replays[candidate.name] = device.graph(candidate.run, sets, cold=cold)
+            replays[candidate.name] = device.graph(candidate.run, sets, cold=cold, repeats=repeats)
         except Exception as error:  # noqa: BLE001  # whatever a peer does that a graph cannot hold
             refused[candidate.name] = one_line(error)
     samples: dict[str, list[float]] = {name: [] for name in replays}
@@ -217,6 +229,19 @@ def graphs(
         for name, replay in replays.items():
             samples[name].append(replay())
     return samples, refused
+
+
+def hosts(device: Device, calls: Mapping[str, Callable[[], Any]], *, seconds: float) -> dict[str, float]:
+    """Median host time per call of each, by short batches in turn; ``seconds``: what one call takes the device,
+    for batches that it can queue in a hundredth of a second."""
+    batch = max(1, min(32, int(0.01 / seconds) if seconds > 0 else 32))
+    samples: dict[str, list[float]] = {name: [] for name in calls}
+    for turn in range(33):
+        for name, call in calls.items():
+            spent = device.host(call, batch=batch)
+            if turn > 2:
+                samples[name].append(spent)
+    return {name: summarise(found).median for name, found in samples.items()}
 
 
 def one_line(error: BaseException) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from opspec.runtime.bench.units import percent, scaled, seconds
+from opspec.runtime.bench.units import percent, scaled, seconds, significant
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +149,13 @@ def measured_rows(measured: Mapping[str, Any]) -> list[tuple[str, str]]:
                 f"{seconds(measured['wall_s'])}, {seconds(measured['launch_cost_s'])} of it launch",
             )
         )
+    if measured.get("graph_s") and measured["method"] != "graph":
+        rows.append(("in a CUDA graph", seconds(measured["graph_s"])))
+    host = measured.get("host")
+    if host:
+        text = f"{seconds(host['call_s'])}, by hand {seconds(host['by_hand_s'])}: {seconds(host['wrapper_s'])} of wrapper"
+        rows.append(("call, until it returns", text))
+    rows += [("waves", waves(item)) for item in measured.get("launches") or () if item["waves"]]
     base = measured.get("baseline")
     if base:
         version = f" ({base['version']})" if base["version"] else ""
@@ -161,6 +168,14 @@ def measured_rows(measured: Mapping[str, Any]) -> list[tuple[str, str]]:
             ("warm L2", f"{seconds(warm['median_s'])}: from the cache, not to be read as memory bandwidth")
         )
     return rows
+
+
+def waves(item: Mapping[str, Any]) -> str:
+    """How a launch fills the card."""
+    return (
+        f"{significant(item['waves'])} of {item['kernel']}: {item['programs']} programs, "
+        f"{item['per_multiprocessor']} at once on each of {item['multiprocessors']} multiprocessors"
+    )
 
 
 def remarks(measured: Mapping[str, Any]) -> list[str]:
@@ -187,22 +202,25 @@ def times_block(measured: Mapping[str, Any]) -> Block:
     verdicts = {item["peer"]: item for item in measured.get("verdicts") or ()}
     rows = []
     notes = []
+    key, other = ("graph", "events") if measured["method"] == "graph" else ("events", "graph")
+    both = any(row["graph"] for row in measured["candidates"])
     for row in measured["candidates"]:
-        key = "graph" if measured["method"] == "graph" else "events"
         times, wall, verdict = row[key] or row["events"], row["wall"], verdicts.get(row["name"])
         if times is None:
             notes.append(f"{row['name']}: {row['status']}, {row['reason']}")
             continue
         if row["status"] != "ok":
             notes.append(f"{row['name']}: {row['status']}, {row['reason']}")
-        if key == "graph" and row["graph"] is None:
+        if both and row["graph"] is None:
             notes.append(f"{row['name']}: by events, no graph ({row['graph_refused']})")
         columns = [seconds(times[name]) for name in ("median_s", "p10_s", "p90_s", "p99_s", "min_s")]
+        columns += [seconds(row[other]["median_s"] if row[other] else None)] if both else []
         host = seconds(wall["median_s"]) if wall else "–"
         ratio = f"{1 / verdict['ratio']:.3f}×" if verdict else ""
         said = verdict["verdict"] if verdict else ("" if row["role"] != "peer" else row["status"])
         rows.append((row["name"], *columns, host, str(times["count"]), ratio, said))
-    header = ("", "median", "p10", "p90", "p99", "min", "call", "n", "ours is", "")
+    beside = (("by events" if key == "graph" else "in a graph"),) if both else ()
+    header = ("", "median", "p10", "p90", "p99", "min", *beside, "call", "n", "ours is", "")
     return Block("times", header, tuple(rows), tuple(notes))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import types
 
 import torch
 
@@ -33,12 +34,20 @@ ROOFS = {
 }
 
 
+PROPERTIES = types.SimpleNamespace(
+    multi_processor_count=132,
+    regs_per_multiprocessor=65536,
+    shared_memory_per_multiprocessor=233472,
+    max_threads_per_multi_processor=2048,
+)
+
+
 class FakeDevice:
     """Runs the work for real and takes its times from ``times``: what ran -> an iterator of seconds."""
 
     def __init__(self, times, *, clocks=(), interrupt_after=None, capture=True):
         self.times = {name: itertools.cycle(values) for name, values in times.items()}
-        self.host = 0.0
+        self.elapsed = 0.0
         self.looks = list(clocks)
         self.log = []
         self.batches = 0
@@ -61,7 +70,7 @@ class FakeDevice:
             run()
             self.log.append(("cold" if cold else "warm", self.running))
             seconds = self.take(self.running if cold else f"warm {self.running}")
-            self.host += seconds + 1e-3
+            self.elapsed += seconds + 1e-3
             found.append(seconds)
         return found
 
@@ -71,7 +80,13 @@ class FakeDevice:
         run()
         return 5e-6, self.take(self.running) + 20e-6
 
-    def graph(self, run, sets, *, cold):
+    def host(self, run, *, batch):
+        for _ in range(batch):
+            run()
+        self.batches += 1
+        return self.take(f"host {self.running}")
+
+    def graph(self, run, sets, *, cold, repeats=20):
         if not self.capture:
             raise RuntimeError("operation not permitted when stream is capturing")
         run(0)
@@ -82,7 +97,7 @@ class FakeDevice:
         return self.looks.pop(0) if self.looks else None
 
     def now(self):
-        return self.host
+        return self.elapsed
 
 
 class FakeBench:
@@ -100,6 +115,8 @@ class FakeBench:
             policy=policy or Policy(least=10, seconds=0.0, spread=0.5, budget=5.0),
             peers=() if options.no_peers else (driver.peers if peers is None else peers),
             warm=options.warm,
+            graph=options.graph,
+            properties=PROPERTIES,
             seed=options.seed,
         )
 

@@ -259,11 +259,11 @@ def test_a_peer_that_no_graph_holds_is_still_compared_by_the_same_clock(tmp_path
     device = FakeDevice({"ours": [9e-6], "stream": [8e-6], "fast": [6e-6], "slow": [20e-6]})
     capture = device.graph
 
-    def graph(call, sets, *, cold):
+    def graph(call, sets, *, cold, repeats):
         call(0)
         if device.running == "fast":
             raise RuntimeError("host sync while capturing")
-        return capture(call, sets, cold=cold)
+        return capture(call, sets, cold=cold, repeats=repeats)
 
     device.graph = graph
     _, _, found = measure(tmp_path, device, peers=(peer(device, "fast"), peer(device, "slow")))
@@ -452,7 +452,72 @@ def test_the_machine_is_found_by_the_name_of_the_card(tmp_path):
 
 def test_the_reference_itself_is_a_peer_eager_and_compiled():
     names = [item.name for item in known_peers(driver(), autotune=True)]
-    assert names == ["torch eager", "torch.compile", "torch.compile max-autotune"]
+    assert names == [
+        "torch eager",
+        "torch.compile",
+        "torch.compile max-autotune",
+        "torch.compile max-autotune, no graphs",
+    ]
+    assert [item.name for item in known_peers(driver(), autotune=False)] == names[:2]
+
+
+def test_a_graph_beside_the_cold_median_where_it_is_asked_for(tmp_path, capsys):
+    times = {"ours": [300e-6], "stream": [200e-6], "lib": [600e-6]}
+    device = FakeDevice(times)
+    made = (peer(device, "lib"), bench.Peer("own", lambda *_: runs(device, "lib", scale), replays=True))
+    _, _, found = measure(tmp_path, device, "--graph", peers=made)
+    assert found["method"] == "events"
+    assert found["time_s"] == pytest.approx(300e-6)
+    assert found["graph_s"] == pytest.approx(200e-6)
+    assert {v["method"] for v in found["verdicts"]} == {"events"}
+    printed = capsys.readouterr().out
+    assert "in a CUDA graph" in printed
+    assert "in a graph" in printed
+    assert "own: by events, no graph (replays graphs of its own)" in printed
+    _, _, found = measure(tmp_path, FakeDevice(times))
+    assert "graph_s" not in found
+
+
+def test_the_launches_of_a_call_and_its_cost_on_the_host(tmp_path, capsys):
+    from tests.runtime.bench.test_launches import declared, generated
+
+    device = FakeDevice({"ours": OURS, "stream": STREAM, "host ours": [8e-6], "host by hand": [6e-6]})
+
+    def work(x, y, *_):
+        device.running = "by hand"
+
+    function, _ = generated(work)
+    scope = function.__globals__
+    scope["device"] = device
+    exec("def scaled(x, eps, class_, *, W):\n    device.running = 'ours'\n    return x * 2 + eps", scope)
+    made = declared(function)
+    _, document = run(
+        driver(
+            function=scope["scaled"],
+            reference=lambda x, eps, class_, *, W: x * 2 + eps,
+            inputs=made.inputs,
+            keywords=made.keywords,
+        ),
+        tmp_path,
+        "--at",
+        "small",
+        open_bench=opener(device),
+    )
+    found = document["results"][0]["measured"]
+    assert found["status"] == "ok", found["reason"]
+    assert "incomplete" not in found
+    (launch,) = found["launches"]
+    assert launch["programs"] == 12
+    assert launch["waves"] == pytest.approx(12 / 264)
+    assert found["host"] == {
+        "call_s": pytest.approx(8e-6),
+        "by_hand_s": pytest.approx(6e-6),
+        "wrapper_s": pytest.approx(2e-6),
+    }
+    assert "last wave, at most" in [row["name"] for row in found["ledger"]]
+    printed = capsys.readouterr().out
+    assert "8.000 µs, by hand 6.000 µs: 2.000 µs of wrapper" in printed
+    assert "of _rows: 12 programs, 2 at once on each of 132 multiprocessors" in printed
 
 
 def test_matrix_rates_of_all_types_are_roofs_unless_in_a_hurry():

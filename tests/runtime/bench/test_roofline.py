@@ -108,6 +108,33 @@ def test_units_beside_the_one_that_binds_may_explain_their_own_time_and_no_more(
     assert foretold(rows) == pytest.approx(13e-6)  # the same whatever was measured
 
 
+def test_a_last_wave_may_explain_what_its_idle_part_would_take_and_no_more():
+    def rows(unfilled, measured=60e-6):
+        cost = {**COPY, "launches": 1}
+        terms = calibrate(cost, ROOFS, "")
+        found = ledger(
+            measured=measured,
+            floor=None,
+            calibrated=terms,
+            stream=34e-6,
+            cost=cost,
+            roofs=ROOFS,
+            in_graph=False,
+            unfilled=unfilled,
+        )
+        assert sum(row["seconds"] for row in found) == pytest.approx(measured)
+        return {row["name"]: row["seconds"] for row in found}, foretold(found)
+
+    large = 128e6 / 4.3e12
+    table, expected = rows(0.25)
+    assert table["last wave, at most"] == pytest.approx(0.25 * large)
+    assert table["unexplained"] == pytest.approx(60e-6 - 34e-6 - 0.25 * large)
+    assert expected == pytest.approx(34e-6)  # the same whatever was measured
+    assert rows(3.0)[0]["last wave, at most"] == pytest.approx(26e-6)
+    assert rows(3.0, measured=20e-6)[0]["last wave, at most"] == 0
+    assert "last wave, at most" not in rows(0.0)[0]
+
+
 def test_moved_bytes_are_both_ways():
     assert moved(COPY) == 128e6
     assert moved({"bytes": 7}) == 7

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from opspec.runtime.bench.sampling import Candidate, Sampling, graphs, interleave, next_batch, schedule, walls
+from opspec.runtime.bench.sampling import (
+    Candidate,
+    Sampling,
+    graphs,
+    hosts,
+    interleave,
+    next_batch,
+    schedule,
+    walls,
+)
 from opspec.runtime.bench.statistics import Policy
 from tests.runtime.bench.fakes import CAPPED, LOOK, FakeDevice
 
@@ -100,10 +109,25 @@ def test_what_a_graph_cannot_hold_says_why():
     device = FakeDevice({"a": [1e-5]}, capture=False)
     a, _ = candidate(device, "a")
     b, _ = candidate(device, "b", repeatable=False)
-    samples, refused = graphs(device, [a, b], count=3, sets=1)
+    c, _ = candidate(device, "c", replays=True)
+    samples, refused = graphs(device, [a, b, c], count=3, sets=1, repeats=20)
     assert samples == {}
     assert "capturing" in refused["a"]
     assert "in place" in refused["b"]
+    assert "graphs of its own" in refused["c"]
+
+
+def test_host_times_are_of_short_batches_in_turn():
+    device = FakeDevice({"host a": [2e-6], "host b": [1e-6]})
+    log = []
+
+    def call(name):
+        device.running = name
+        log.append(name)
+
+    ways = {"a": lambda: call("a"), "b": lambda: call("b")}
+    assert hosts(device, ways, seconds=5e-3) == {"a": 2e-6, "b": 1e-6}
+    assert log[:4] == ["a", "a", "b", "b"]  # two runs of 5 ms are a hundredth of a second
 
 
 def test_two_host_clocks_per_call():
