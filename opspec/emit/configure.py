@@ -30,7 +30,7 @@ from opspec.schedule.resources import (
     side_by_side,
 )
 from opspec.schedule.roles import fast_axes
-from opspec.schedule.tile import Combine, Fetch, Loop, Multiply, TileProgram, statements
+from opspec.schedule.tile import Collapse, Combine, Fetch, Loop, Multiply, Scan, TileProgram, statements
 
 PER_THREAD = 16
 DEPTH = 128  # of a tile whose summed index is whole
@@ -362,20 +362,22 @@ def _chain_choice(
     roles = variant.roles
     rows = [a for a in roles.grid if a in text.blocks]
     streams = [a for a in roles.stream if a in text.blocks]
-    test = (
-        f"{' * '.join(fixed)} <= {sizes.held ** len(fixed) if sizes.product else sizes.held}"
-        if fixed and not last
-        else None
-    )
+    most = sizes.held ** len(fixed) if sizes.product else sizes.held
+    joint = " + " if _never_together(variant.program, roles.tile) else " * "
+    test = f"{joint.join(fixed)} <= {most}" if fixed and not last else None
     blocks = tuple(dict.fromkeys(text.blocks.values()))
     holds = held_elements(variant.program, rows[0], frozenset(streams)) if len(rows) == 1 else None
-    if sizes.product is not None or holds is None or not streams or not holds.axes <= set(roles.tile):
+    multiplied = {a for p in roles.products.values() for a in (p.rows, p.columns, p.k)}
+    deep = _three_deep(variant.program, {*rows, *streams} & multiplied)
+    if sizes.product is not None or holds is None or not streams or not holds.axes <= set(roles.tile) or deep:
         for axis in (*rows, *streams):
             size = "64 if width < 4 else 32" if axis in streams else "128 if width < 4 else 32"
             if axis in rows and fixed:
                 # the f32 accumulator takes a quarter of the registers, and its epilogue about as many
                 room, beside = _room(variant.program, axis, text.blocks, fixed)
                 size = f"max(16, min(128, launch.share({room} if width < 4 else {room // 4}, {beside})))"
+            if axis in deep:
+                size = str(least[axis])
             if sizes.product is not None:
                 size = str(max(sizes.product, least[axis]))
             lines.append(_block(text, extent, axis, least[axis], size))
@@ -397,7 +399,6 @@ def _chain_choice(
     lines.append(
         f"{text.blocks[rows[0]]}, chunk, num_warps, num_stages = launch.pick_chain({', '.join(arguments)})"
     )
-    multiplied = {a for p in roles.products.values() for a in (p.rows, p.columns, p.k)}
     for axis in streams:
         if axis in multiplied:
             lines.append(_block(text, extent, axis, least[axis], "chunk"))
@@ -408,6 +409,21 @@ def _chain_choice(
     return Choice(
         kernel=text.name, test=test, lines=tuple(lines), blocks=blocks, warps="num_warps", stages="num_stages"
     )
+
+
+def _three_deep(program: TileProgram, axes: set[str]) -> set[str]:
+    """Those of the axes that meet another one and a third in one value, which no matrix unit makes: all of it lives in
+    registers."""
+    shapes = [set(v.axes) for v in program.vars]
+    shapes += [set(s.axes) for s in statements(program.body) if isinstance(s, Collapse | Scan)]
+    return {a for shape in shapes if len(shape) > 2 and len(shape & axes) > 1 for a in shape & axes}
+
+
+def _never_together(program: TileProgram, whole: Sequence[str]) -> bool:
+    """Whether no value of a program has two of the whole axes."""
+    shapes = [v.axes for v in program.vars]
+    shapes += [s.axes for s in statements(program.body) if isinstance(s, Collapse | Scan)]
+    return all(len(set(axes) & set(whole)) < 2 for axes in shapes)
 
 
 def _room(

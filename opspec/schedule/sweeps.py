@@ -192,8 +192,9 @@ class Sweeps(Carry):
                 stack += self.deps[name]
             else:
                 other = max(other, level[name])
+        # what earlier sweeps finished stands still in this one
         held = [s for s in states if level[s] + 1 == at]
-        if len(states) != 1 or not held or other > level[held[0]] or held[0] in laws:
+        if len(held) != 1 or other > level[held[0]] or held[0] in laws:
             return None
         state = self.nodes[held[0]]
         assert isinstance(state, Fold)
