@@ -30,6 +30,7 @@ from opspec.schedule.resources import (
 )
 from opspec.schedule.roles import fast_axes
 from opspec.schedule.tile import Combine, Fetch, Loop, TileProgram, statements
+from opspec.schedule.whole import held_whole
 
 PER_THREAD = 16
 DEPTH = 128  # of a tile whose summed index is whole
@@ -365,6 +366,8 @@ def _chain_choice(
         else None
     )
     blocks = tuple(dict.fromkeys(text.blocks.values()))
+    if sizes.product is None and len(rows) == 1 and not roles.stream and len(fixed) > 1:
+        return _whole_choice(variant, text, extent, rows[0], lines, limits, last=last)
     holds = held_elements(variant.program, rows[0], frozenset(streams)) if len(rows) == 1 else None
     if sizes.product is not None or holds is None or not streams or not holds.axes <= set(roles.tile):
         for axis in (*rows, *streams):
@@ -404,6 +407,29 @@ def _chain_choice(
     return Choice(
         kernel=text.name, test=test, lines=tuple(lines), blocks=blocks, warps="num_warps", stages="num_stages"
     )
+
+
+def _whole_choice(
+    variant: Variant,
+    text: KernelText,
+    extent: Mapping[str, str],
+    rows: str,
+    lines: list[str],
+    limits: Limits,
+    *,
+    last: bool,
+) -> Choice:
+    """Several products on whole axes, nothing streamed: rows from what registers and shared memory hold."""
+    held, block = held_whole(variant.program, rows), text.blocks[rows]
+    sums = [_sum(tiles, text.blocks) for tiles in (held.accumulated, held.kept, held.loaded)]
+    arguments = [extent[rows], *sums, "width", str(limits.shared_memory)]
+    lines.append(f"{block} = launch.whole_rows({', '.join(arguments)})")
+    if last:
+        lines.append(f"{block} = max({block}, 16)")
+    return Choice(
+        kernel=text.name, test=None if last else f"{block} > 0", lines=tuple(lines),
+        blocks=tuple(dict.fromkeys(text.blocks.values())), warps=f"8 if {block} > 64 else 4", stages="1",
+    )  # fmt: skip
 
 
 def _edged(program: TileProgram, rows: str) -> bool:

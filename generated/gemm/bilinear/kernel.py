@@ -489,16 +489,14 @@ def _configure_bilinear_form(
     """Kernel, grid and launch options of `form` for one shape."""
     BLOCK_I = launch.power_of_2(I, 16)
     BLOCK_J = launch.power_of_2(J, 16)
-    if BLOCK_I * BLOCK_J <= 512 and launch.chosen(tuned, "_bilinear_form_resident"):
-        BLOCK_M = launch.power_of_2(
-            M, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_I, BLOCK_J)))
-        )
+    BLOCK_M = launch.whole_rows(M, BLOCK_J, BLOCK_I, BLOCK_I * BLOCK_J, width, 232448)
+    if BLOCK_M > 0 and launch.chosen(tuned, "_bilinear_form_resident"):
         options = {
             "BLOCK_M": BLOCK_M,
             "BLOCK_I": BLOCK_I,
             "BLOCK_J": BLOCK_J,
-            "num_warps": 8 if width < 4 else 4,
-            "num_stages": 2,
+            "num_warps": 8 if BLOCK_M > 64 else 4,
+            "num_stages": 1,
             "enable_fp_fusion": True,
         }
         options = launch.over(options, tuned, "_bilinear_form_resident")

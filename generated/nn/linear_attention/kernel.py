@@ -1110,17 +1110,22 @@ def _configure_linear_attention_chunks(
     BLOCK_E = launch.power_of_2(E, 16)
     BLOCK_D = launch.power_of_2(D, 16)
     BLOCK_J = launch.power_of_2(C, 16)
-    if BLOCK_E * BLOCK_D * BLOCK_J <= 512 and launch.chosen(tuned, "_linear_attention_chunks_resident"):
-        BLOCK_I = launch.power_of_2(
-            C, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_E, BLOCK_D, BLOCK_J)))
-        )
+    BLOCK_I = launch.whole_rows(
+        C,
+        BLOCK_J + BLOCK_E + BLOCK_E,
+        BLOCK_D,
+        BLOCK_D * BLOCK_J + BLOCK_J * BLOCK_E + BLOCK_D * BLOCK_E,
+        width,
+        232448,
+    )
+    if BLOCK_I > 0 and launch.chosen(tuned, "_linear_attention_chunks_resident"):
         options = {
             "BLOCK_I": BLOCK_I,
             "BLOCK_E": BLOCK_E,
             "BLOCK_D": BLOCK_D,
             "BLOCK_J": BLOCK_J,
-            "num_warps": 8 if width < 4 else 4,
-            "num_stages": 2,
+            "num_warps": 8 if BLOCK_I > 64 else 4,
+            "num_stages": 1,
             "enable_fp_fusion": True,
         }
         options = launch.over(options, tuned, "_linear_attention_chunks_resident")
