@@ -302,6 +302,13 @@ class _Printer(Loops):
         return text
 
     def multiply(self, s: Multiply) -> None:
+        units = self.stored_units(s.b)
+        if units is not None and not s.b.masks:
+            into = self.x.storage(s.b.cast if s.b.cast is not None else F32)
+            args = [self.operand(s.a, "widen_pairs"), units[2], TL[units[1].name], into]
+            args += [str(s.b.axes.index(units[0])), *([s.var.name] if s.accumulate else [])]
+            self.put(f"{s.var.name} = {self.x.call('dot_units', *args)[0]}")
+            return
         a, b = self.operand(s.a, "widen_pairs"), self.operand(s.b, "widen")
         acc = f", {s.var.name}" if s.accumulate else ""
         kind = (
@@ -313,14 +320,21 @@ class _Printer(Loops):
             kind += f", max_num_imprecise_acc={self.blocks[s.a.axes[1]]}"
         self.put(f"{s.var.name} = tl.dot({a}, {b}{acc}, {kind})")
 
+    def stored_units(self, o: Operand) -> tuple[str, DType, str] | None:
+        """Along which dimension, of which bytes and under which name an operand was loaded in units of two."""
+        loaded = o.value.x if isinstance(o.value, Cast) and o.value.implicit else o.value
+        if not isinstance(loaded, Read) or loaded.name not in self.units:
+            return None
+        return (*self.units[loaded.name], loaded.name)
+
     def operand(self, o: Operand, widen: str) -> str:
         """An operand in the type that it enters a product in; bytes through ``widen`` where descriptors say
         that the device has the instructions for it."""
-        loaded = o.value.x if isinstance(o.value, Cast) and o.value.implicit else o.value
-        if isinstance(loaded, Read) and loaded.name in self.units:
-            along, stored = self.units[loaded.name]
+        units = self.stored_units(o)
+        if units is not None:
+            along, stored, name = units
             into = self.x.storage(o.cast if o.cast is not None else F32)
-            wide = self.x.call("planes", loaded.name, TL[stored.name], into, str(o.axes.index(along)))
+            wide = self.x.call("planes", name, TL[stored.name], into, str(o.axes.index(along)))
             return self.chosen(o.masks, o.axes, wide, "0.0")[0]
         text = self.x.value(o.value, o.axes)
         if o.masks:

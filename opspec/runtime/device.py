@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 
 # generated kernels know one module of device functions
-from opspec.runtime.widening import interleaved, planes, widen, widen_pairs  # noqa: F401
+from opspec.runtime.widening import dot_units, interleaved, planes, widen, widen_pairs  # noqa: F401
 
 
 @triton.jit

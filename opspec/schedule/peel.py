@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from opspec.ir.dtypes import I64
-from opspec.ir.integers import Int, greatest, least
+from opspec.ir.integers import Datum, Greatest, Int, Least, greatest, least
 from opspec.ir.values import Compare, Extent, Value
 from opspec.schedule.tile import (
     Collapse,
@@ -46,8 +46,9 @@ def _statement(s: Statement, program: TileProgram) -> Statement:
     implied: list[Value] = []
     lows: list[Int] = []
     highs: list[Int] = []
+    known = _data(v.value for v in (s.start, s.stop) if isinstance(v, Extent))
     for mask in dict.fromkeys(_masks(s.body)):
-        bound = _bound(mask, s.axis, grid, blocked)
+        bound = _bound(mask, s.axis, grid, blocked, known)
         if bound is None:
             continue
         implied.append(mask)
@@ -74,15 +75,25 @@ def _masks(body: Iterable[Statement]) -> Iterable[Value]:
                 pass
 
 
+def _data(values: Iterable[Int]) -> set[Datum]:
+    """What integers read from tensors."""
+    atoms = {a for value in values for a in value.atoms()}
+    inner = {b for a in atoms if isinstance(a, Least | Greatest) for v in a.args for b in v.atoms()}
+    return {a for a in atoms | inner if isinstance(a, Datum)}
+
+
 def _bound(
-    mask: Value, axis: str, grid: set[str], blocked: set[str]
+    mask: Value, axis: str, grid: set[str], blocked: set[str], known: set[Datum]
 ) -> tuple[tuple[Int, ...], tuple[Int, ...]] | None:
     """Where a mask holds for a whole tile: from which index on, and before which. None if that can't be said.
 
-    Grid axes with a block stand at the edge that admits least.
+    Grid axes with a block stand at the edge that admits least. Of data only what is ``known`` in front of the
+    stream, because it ends there, can say.
     """
     constraint = _constraint(mask)
-    if constraint is None or axis not in constraint.free_indices() or constraint.tensors():
+    if constraint is None or axis not in constraint.free_indices():
+        return None
+    if constraint.tensors() and not _data([constraint]) <= known:
         return None
     split = constraint.affine([axis])
     if split is None or split[0][axis].constant not in (1, -1):

@@ -33,7 +33,7 @@ DRIVER = bench.Driver(
     op="bilinear",
     spec="specs/gemm/bilinear.op",
     spec_hash="103b0818c3677353a13266d19b746ebea91c5e0af5a7fdbe156aa97a76c04e9a",
-    kernel_hash="a86fe149599034764528f6e12e80fdc7569605621a1d786b46aba799c26e3aca",
+    kernel_hash="2bcee18d1ee37b9a04cc20d4ba20b53cc78df33d323f7cef9f0582e7d78c6a3b",
     opspec_version="0.1.0",
     function=kernel.bilinear,
     reference=reference,
@@ -48,6 +48,7 @@ DRIVER = bench.Driver(
         bench.TensorInput("z", dtype="X", extents=lambda d: (d["M"], d["J"]), scale=lambda d: d["J"] ** -0.5),
         bench.TensorInput("bias", dtype="X", extents=lambda d: (d["O"],)),
     ),
+    rows={"x": 0, "z": 0, "y": 0},
     outputs=("y",),
     dtypes={"X": ("bf16", "f16", "f32")},
     workloads={

@@ -239,7 +239,9 @@ def _bilinear_form_streamed2(
             j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
             z_at = z_ptr + m[:, None] * z_stride_M + j[None, :] * z_stride_J
             mask = (m[:, None] < M) & (j[None, :] < J)
-            z = tl.load(z_at, mask=mask, other=0.0).to(tl.float32)
+            z = (tl.load(z_at, mask=mask, other=0.0) if j_part == 1 else tl.load(z_at, mask=m[:, None] < M, other=0.0)).to(
+                tl.float32
+            )
             t = tl.zeros((BLOCK_M, BLOCK_J), tl.float32)
             for i_start in range(0, I, BLOCK_I):
                 i = (i_start + tl.arange(0, BLOCK_I)).to(INDEX)
@@ -248,7 +250,11 @@ def _bilinear_form_streamed2(
                 x = tl.load(x_at, mask=mask_2, other=0.0)
                 w_at = w_ptr + o * w_stride_O + i[:, None] * w_stride_I + j[None, :] * w_stride_J
                 mask_3 = (i[:, None] < I) & (j[None, :] < J)
-                w = tl.load(w_at, mask=mask_3, other=0.0)
+                w = (
+                    tl.load(w_at, mask=mask_3, other=0.0)
+                    if j_part == 1
+                    else tl.load(w_at, mask=i[:, None] < I, other=0.0)
+                )
                 # t[m, o, j] = sum[i](x[m, i] * w[o, i, j])
                 t = tl.dot(x, w, t, input_precision="ieee")
             y_sum_chunk = tl.sum(tl.where(j[None, :] < J, t * z, 0.0) if j_part == 1 else t * z, axis=1)
@@ -294,7 +300,9 @@ def _bilinear_form_streamed2_described(
             j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
             z_at = z_ptr + m[:, None] * z_stride_M + j[None, :] * z_stride_J
             mask = (m[:, None] < M) & (j[None, :] < J)
-            z = tl.load(z_at, mask=mask, other=0.0).to(tl.float32)
+            z = (tl.load(z_at, mask=mask, other=0.0) if j_part == 1 else tl.load(z_at, mask=m[:, None] < M, other=0.0)).to(
+                tl.float32
+            )
             t = tl.zeros((BLOCK_M, BLOCK_J), tl.float32)
             for i_start in range(0, I, BLOCK_I):
                 x = x_desc.load([m_first, i_start])
@@ -357,7 +365,9 @@ def _bilinear_form_streamed2_part(
             j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
             z_at = z_ptr + m[:, None] * z_stride_M + j[None, :] * z_stride_J
             mask = (m[:, None] < M) & (j[None, :] < J)
-            z = tl.load(z_at, mask=mask, other=0.0).to(tl.float32)
+            z = (tl.load(z_at, mask=mask, other=0.0) if j_part == 1 else tl.load(z_at, mask=m[:, None] < M, other=0.0)).to(
+                tl.float32
+            )
             t = tl.zeros((BLOCK_M, BLOCK_J), tl.float32)
             for i_start in range(0, I, BLOCK_I):
                 i = (i_start + tl.arange(0, BLOCK_I)).to(INDEX)
@@ -366,7 +376,11 @@ def _bilinear_form_streamed2_part(
                 x = tl.load(x_at, mask=mask_2, other=0.0)
                 w_at = w_ptr + o * w_stride_O + i[:, None] * w_stride_I + j[None, :] * w_stride_J
                 mask_3 = (i[:, None] < I) & (j[None, :] < J)
-                w = tl.load(w_at, mask=mask_3, other=0.0)
+                w = (
+                    tl.load(w_at, mask=mask_3, other=0.0)
+                    if j_part == 1
+                    else tl.load(w_at, mask=i[:, None] < I, other=0.0)
+                )
                 # t[m, o, j] = sum[i](x[m, i] * w[o, i, j])
                 t = tl.dot(x, w, t, input_precision="ieee")
             y_sum_chunk = tl.sum(tl.where(j[None, :] < J, t * z, 0.0) if j_part == 1 else t * z, axis=1)
@@ -422,7 +436,9 @@ def _bilinear_form_streamed2_part_described(
             j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
             z_at = z_ptr + m[:, None] * z_stride_M + j[None, :] * z_stride_J
             mask = (m[:, None] < M) & (j[None, :] < J)
-            z = tl.load(z_at, mask=mask, other=0.0).to(tl.float32)
+            z = (tl.load(z_at, mask=mask, other=0.0) if j_part == 1 else tl.load(z_at, mask=m[:, None] < M, other=0.0)).to(
+                tl.float32
+            )
             t = tl.zeros((BLOCK_M, BLOCK_J), tl.float32)
             for i_start in range(0, I, BLOCK_I):
                 x = x_desc.load([m_first, i_start])

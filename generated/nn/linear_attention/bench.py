@@ -68,7 +68,7 @@ DRIVER = bench.Driver(
     op="linear_attention",
     spec="specs/nn/linear_attention.op",
     spec_hash="1a572d7e98e582693f4a841728d7eba43f54339d21c58d97d7d2cfeae30370e3",
-    kernel_hash="53efbd91c72b1f8bdd4576b54d475fd783e521e5b9e8d1d52f5382862b668311",
+    kernel_hash="02ccfda578381bdef5db94f373f67f2ead7167d032f881041b307d67f9b3dfbb",
     opspec_version="0.1.0",
     function=kernel.linear_attention,
     reference=reference,
@@ -85,6 +85,7 @@ DRIVER = bench.Driver(
         ),
     ),
     keywords=lambda d: {"C": d["C"]},
+    rows={"v": 3, "y": 3},
     outputs=("y",),
     dtypes={"X": ("bf16", "f16", "f32")},
     workloads={

@@ -830,7 +830,11 @@ def _linear_attention_chunks_streamed3(
                     + e[None, :] * v_stride_E
                 )
                 mask_3 = (j[:, None] < C) & (e[None, :] < E)
-                v = tl.load(v_at, mask=mask_3, other=0.0)
+                v = (
+                    tl.load(v_at, mask=mask_3, other=0.0)
+                    if j_part == 1
+                    else tl.load(v_at, mask=e[None, :] < E, other=0.0)
+                )
                 s = tl.zeros((BLOCK_I, BLOCK_J), tl.float32)
                 for d_start in range(0, D, BLOCK_D):
                     d = (d_start + tl.arange(0, BLOCK_D)).to(INDEX)
@@ -851,7 +855,11 @@ def _linear_attention_chunks_streamed3(
                         + d[:, None] * k_stride_D
                     )
                     mask_5 = (d[:, None] < D) & (j[None, :] < C)
-                    k = tl.load(k_at, mask=mask_5, other=0.0)
+                    k = (
+                        tl.load(k_at, mask=mask_5, other=0.0)
+                        if j_part == 1
+                        else tl.load(k_at, mask=d[:, None] < D, other=0.0)
+                    )
                     # s[b, h, n, i, j] = sum[d](q[b, h, n * C + i, d] * k[b, h, n * C + j, d]) for n < N, i < C, j <= i
                     s = tl.dot(q, k, s, input_precision="ieee")
                 # near[b, h, n, i, e] = sum[j] using bf16 (s[b, h, n, i, j] * v[b, h, n * C + j, e]) for n < N, i <…
@@ -950,7 +958,11 @@ def _linear_attention_chunks_streamed3_described(
                     + e[None, :] * v_stride_E
                 )
                 mask_2 = (j[:, None] < C) & (e[None, :] < E)
-                v = tl.load(v_at, mask=mask_2, other=0.0)
+                v = (
+                    tl.load(v_at, mask=mask_2, other=0.0)
+                    if j_part == 1
+                    else tl.load(v_at, mask=e[None, :] < E, other=0.0)
+                )
                 s = tl.zeros((BLOCK_I, BLOCK_J), tl.float32)
                 for d_start in range(0, D, BLOCK_D):
                     d = (d_start + tl.arange(0, BLOCK_D)).to(INDEX)
@@ -971,7 +983,11 @@ def _linear_attention_chunks_streamed3_described(
                         + d[:, None] * k_stride_D
                     )
                     mask_4 = (d[:, None] < D) & (j[None, :] < C)
-                    k = tl.load(k_at, mask=mask_4, other=0.0)
+                    k = (
+                        tl.load(k_at, mask=mask_4, other=0.0)
+                        if j_part == 1
+                        else tl.load(k_at, mask=d[:, None] < D, other=0.0)
+                    )
                     # s[b, h, n, i, j] = sum[d](q[b, h, n * C + i, d] * k[b, h, n * C + j, d]) for n < N, i < C, j <= i
                     s = tl.dot(q, k, s, input_precision="ieee")
                 # near[b, h, n, i, e] = sum[j] using bf16 (s[b, h, n, i, j] * v[b, h, n * C + j, e]) for n < N, i <…
