@@ -47,6 +47,7 @@ class Accesses:
         self.implied: tuple[Value, ...] = ()
         self.edges: dict[str, tuple[Int, str]] = {}
         self.edge = ""
+        self.part: bool | None = None  # inside a branch for tiles at an edge (True), or for the others
         products = [s for s in statements(program.body) if isinstance(s, Multiply)]
         tiled = [a for a in program.axes if a.role == "grid" and a.blocked]
         self.grouped = bool(products) and len(tiled) == 2
