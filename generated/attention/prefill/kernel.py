@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import copying, launch, library
-from opspec.runtime.device import grouped, maximum, reduce_max
+from opspec.runtime.device import dot_inside, grouped, maximum, reduce_max
 
 
 @triton.jit
@@ -3295,12 +3295,10 @@ def _attention_causal_flash(
             )
             # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
             o_sum = o_sum * scale[:, None]
-            o_sum = tl.dot(
-                (tl.where(mask_3, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
-                v,
-                o_sum,
-                input_precision="ieee",
-            )
+            if t_part == 1:
+                o_sum = dot_inside(tl.where(mask_3, e, 0.0).to(tl.bfloat16), v, mask_3, None, o_sum, "ieee")
+            else:
+                o_sum = tl.dot(e.to(tl.bfloat16), v, o_sum, input_precision="ieee")
             m = m_new
     # a row without a finite value is what IEEE arithmetic makes of it
     p_sum = tl.where((m == float("-inf")) & (T > 0) & (l + T + 1 - L > 0), float("nan"), p_sum)
@@ -3389,12 +3387,10 @@ def _attention_causal_flash_described(
             v = v_desc.load([b, h // (Hq // Hkv), t_start, 0]).reshape(BLOCK_T, BLOCK_D)
             # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
             o_sum = o_sum * scale[:, None]
-            o_sum = tl.dot(
-                (tl.where(mask, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
-                v,
-                o_sum,
-                input_precision="ieee",
-            )
+            if t_part == 1:
+                o_sum = dot_inside(tl.where(mask, e, 0.0).to(tl.bfloat16), v, mask, None, o_sum, "ieee")
+            else:
+                o_sum = tl.dot(e.to(tl.bfloat16), v, o_sum, input_precision="ieee")
             m = m_new
     # a row without a finite value is what IEEE arithmetic makes of it
     p_sum = tl.where((m == float("-inf")) & (T > 0) & (l + T + 1 - L > 0), float("nan"), p_sum)
@@ -3537,12 +3533,10 @@ def _attention_causal_flash_part(
             )
             # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
             o_sum = o_sum * scale[:, None]
-            o_sum = tl.dot(
-                (tl.where(mask_3, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
-                v,
-                o_sum,
-                input_precision="ieee",
-            )
+            if t_part == 1:
+                o_sum = dot_inside(tl.where(mask_3, e, 0.0).to(tl.bfloat16), v, mask_3, None, o_sum, "ieee")
+            else:
+                o_sum = tl.dot(e.to(tl.bfloat16), v, o_sum, input_precision="ieee")
             m = m_new
     m_part_at = (
         m_part_ptr
@@ -3658,12 +3652,10 @@ def _attention_causal_flash_part_described(
             v = v_desc.load([b, h // (Hq // Hkv), t_start, 0]).reshape(BLOCK_T, BLOCK_D)
             # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
             o_sum = o_sum * scale[:, None]
-            o_sum = tl.dot(
-                (tl.where(mask, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
-                v,
-                o_sum,
-                input_precision="ieee",
-            )
+            if t_part == 1:
+                o_sum = dot_inside(tl.where(mask, e, 0.0).to(tl.bfloat16), v, mask, None, o_sum, "ieee")
+            else:
+                o_sum = tl.dot(e.to(tl.bfloat16), v, o_sum, input_precision="ieee")
             m = m_new
     m_part_at = (
         m_part_ptr
@@ -4232,12 +4224,10 @@ def _attention_window_flash(
             )
             # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h, t, d])
             o_sum = o_sum * scale[:, None]
-            o_sum = tl.dot(
-                (tl.where(mask_3, e, 0.0) if t_part != 1 else e).to(tl.bfloat16),
-                v,
-                o_sum,
-                input_precision="ieee",
-            )
+            if t_part != 1:
+                o_sum = dot_inside(tl.where(mask_3, e, 0.0).to(tl.bfloat16), v, mask_3, None, o_sum, "ieee")
+            else:
+                o_sum = tl.dot(e.to(tl.bfloat16), v, o_sum, input_precision="ieee")
             m = m_new
     # a row without a finite value is what IEEE arithmetic makes of it
     p_sum = tl.where(
@@ -4361,12 +4351,10 @@ def _attention_window_flash_described(
             v = v_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D)
             # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h, t, d])
             o_sum = o_sum * scale[:, None]
-            o_sum = tl.dot(
-                (tl.where(mask, e, 0.0) if t_part != 1 else e).to(tl.bfloat16),
-                v,
-                o_sum,
-                input_precision="ieee",
-            )
+            if t_part != 1:
+                o_sum = dot_inside(tl.where(mask, e, 0.0).to(tl.bfloat16), v, mask, None, o_sum, "ieee")
+            else:
+                o_sum = tl.dot(e.to(tl.bfloat16), v, o_sum, input_precision="ieee")
             m = m_new
     # a row without a finite value is what IEEE arithmetic makes of it
     p_sum = tl.where(
@@ -4561,12 +4549,10 @@ def _attention_window_flash_part(
             )
             # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h, t, d])
             o_sum = o_sum * scale[:, None]
-            o_sum = tl.dot(
-                (tl.where(mask_3, e, 0.0) if t_part != 1 else e).to(tl.bfloat16),
-                v,
-                o_sum,
-                input_precision="ieee",
-            )
+            if t_part != 1:
+                o_sum = dot_inside(tl.where(mask_3, e, 0.0).to(tl.bfloat16), v, mask_3, None, o_sum, "ieee")
+            else:
+                o_sum = tl.dot(e.to(tl.bfloat16), v, o_sum, input_precision="ieee")
             m = m_new
     m_part_at = (
         m_part_ptr
@@ -4729,12 +4715,10 @@ def _attention_window_flash_part_described(
             v = v_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D)
             # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h, t, d])
             o_sum = o_sum * scale[:, None]
-            o_sum = tl.dot(
-                (tl.where(mask, e, 0.0) if t_part != 1 else e).to(tl.bfloat16),
-                v,
-                o_sum,
-                input_precision="ieee",
-            )
+            if t_part != 1:
+                o_sum = dot_inside(tl.where(mask, e, 0.0).to(tl.bfloat16), v, mask, None, o_sum, "ieee")
+            else:
+                o_sum = tl.dot(e.to(tl.bfloat16), v, o_sum, input_precision="ieee")
             m = m_new
     m_part_at = (
         m_part_ptr
