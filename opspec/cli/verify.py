@@ -50,7 +50,6 @@ def _line(verdict: Verdict) -> str:
     name = f"{verdict.op}__{verdict.boundary}" if verdict.boundary else verdict.op
     share = sum(verdict.decided) / len(verdict.decided) if verdict.decided else 1.0
     state = "WRONG" if verdict.faults else "right"
-    kept = f"; {', '.join(verdict.finite)} finite throughout" if verdict.finite else ""
-    kept += f"; {verdict.over} too large for the device" if verdict.over else ""
+    kept = f"; {verdict.over} too large for the device" if verdict.over else ""
     counts = f"{verdict.cases:3} cases, {share:.0%} of elements decided{kept}"
     return f"  {name:32} {verdict.dtypes:12} {state}  {counts}"

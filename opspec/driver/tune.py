@@ -98,7 +98,8 @@ def tune(
     progress: Callable[[str], None] = lambda _: None,
 ) -> list[Outcome]:
     """Tune every kernel block of an op at one shape, one after the other; each with what was found before."""
-    from opspec.runtime.bench.measure import make_sets, reference_of
+    from opspec.runtime.bench.measure import make_sets
+    from opspec.runtime.bench.references import reference_of
 
     sets = make_sets(bench, subject.driver, case)
     references: Any

@@ -23,13 +23,10 @@ from opspec.driver.targets import limits
 from opspec.ir.dtypes import I4, DType, DTypeParam, choices
 from opspec.ir.integers import FloorDiv
 from opspec.ir.program import Boundary, Module, Op
-from opspec.ir.values import Compare, Read
-from opspec.schedule.tile import Fetch, Multiply, statements
 
 if TYPE_CHECKING:
     import torch
 
-    from opspec.emit.starting import KernelLaunch
     from opspec.reference.cases import Case
 
 NO_TORCH = register(
@@ -64,7 +61,6 @@ class Verdict:
     dtypes: str
     cases: int = 0
     faults: list[str] = field(default_factory=list)
-    finite: tuple[str, ...] = ()
     over: int = 0
     decided: list[float] = field(default_factory=list)
 
@@ -113,20 +109,16 @@ def verify_spec(
     module = load(spec.path)
     with tempfile.TemporaryDirectory(prefix="opspec-verify-") as folder:
         kernels = []
-        kept: dict[tuple[str, str], frozenset[str]] = {}
         for k, sizes in enumerate((Sizes(), SMALL_BLOCKS)):
             path = Path(folder) / f"kernel{k}.py"
             package = build_package(module, spec.shown, limits(), sizes)
-            for name, launches in package.launches.items():
-                kept[name] = kept.get(name, frozenset()) | shadowed(launches)
             path.write_text(package.files["kernel.py"], encoding="utf-8")
             kernels.append(load_module(path))
         verdicts = []
         for op, boundary in buildable(module):
             for dtypes in assignments(op):
                 progress(f"{op.name}{'__' + boundary.name if boundary.name else ''} {label(dtypes)}")
-                finite = tuple(sorted(kept[op.name, boundary.name]))
-                verdicts.append(_verify(module, op, boundary, dtypes, kernels, device, count, seed, finite))
+                verdicts.append(_verify(module, op, boundary, dtypes, kernels, device, count, seed))
         return verdicts
 
 
@@ -170,18 +162,15 @@ def _verify(
     device: str,
     count: int,
     seed: int,
-    finite: tuple[str, ...] = (),
 ) -> Verdict:
     from opspec.emit.launcher import function_name
     from opspec.reference.cases import cases
 
-    verdict = Verdict(op=op.name, boundary=boundary.name, dtypes=label(dtypes), finite=finite)
+    verdict = Verdict(op=op.name, boundary=boundary.name, dtypes=label(dtypes))
     functions = [getattr(k, function_name(op, boundary.name)) for k in kernels]
     limit = SMALL if device == "cpu" else LARGE
     for case in cases(op, dtypes, count, seed, workloads=module.workloads_of(op.name), limit=limit):
         verdict.cases += 1
-        for name in finite:
-            make_finite(case.inputs[name])
         small = verdict.cases % 2 == 0
         fault = _run_case(op, boundary, dtypes, functions[small], case, device, verdict)
         if fault is not None:
@@ -255,40 +244,6 @@ def _refuses(
     except LaunchError:
         return None
     return "a max or min over nothing was not refused"
-
-
-def shadowed(launches: tuple[KernelLaunch, ...]) -> frozenset[str]:
-    """Tensors that meet a block product at points outside its domain.
-
-    There the other operand is 0, and 0 times a value that is not finite is NaN on a matrix unit
-    (docs/language.md, "Limits"): what such a tensor holds outside the domain must be finite.
-    """
-    found: set[str] = set()
-    for launch in launches:
-        for variant in launch.plan.variants:
-            program = variant.program
-            tensors = {s.var.name: s.tensor for s in statements(program.body) if isinstance(s, Fetch)}
-            inputs = {t.name for t in program.op.tensors if t.role != "out"}
-            for s in statements(program.body):
-                if isinstance(s, Multiply):
-                    masks = {
-                        m for m in (*s.a.masks, *s.b.masks) if isinstance(m, Compare) and m.op in ("le", "ge")
-                    }
-                    for operand in (s.a, s.b):
-                        if masks - set(operand.masks) and isinstance(operand.value, Read):
-                            found |= {tensors.get(operand.value.name, "")} & inputs
-    return frozenset(found)
-
-
-def make_finite(tensor: torch.Tensor) -> None:
-    """Replace what is not finite by 1, in place, whatever the strides."""
-    import torch
-
-    if not tensor.is_floating_point() or tensor.element_size() < 2:
-        return
-    size = tensor.untyped_storage().nbytes() // tensor.element_size()
-    flat = torch.as_strided(tensor, (size,), (1,), 0)
-    flat[~torch.isfinite(flat)] = 1.0
 
 
 def call_arguments(

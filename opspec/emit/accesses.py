@@ -47,6 +47,7 @@ class Accesses:
         self.implied: tuple[Value, ...] = ()
         self.edges: dict[str, tuple[Int, str]] = {}
         self.edge = ""
+        self.part: bool | None = None  # inside a branch for tiles at an edge (True), or for the others
         products = [s for s in statements(program.body) if isinstance(s, Multiply)]
         tiled = [a for a in program.axes if a.role == "grid" and a.blocked]
         self.grouped = bool(products) and len(tiled) == 2
@@ -120,22 +121,28 @@ class Accesses:
         general = s.other is not None and (plain is None or not holds(tensor.dtype, plain))
         packed = tensor.dtype == I4
         general = general or (packed and plain not in (None, 0))
-        if s.masks:
-            args.append(f"mask={self.mask(s.masks, s.var.axes)}")
-            if s.other is not None:
-                zero = 0.0 if s.var.dtype is F32 else 0
-                kept = zero if general or plain is None else plain
-                other = literal(Literal(value=kept, dtype=s.var.dtype))[0]
-                args.append(f"other={other}")
-        if policy:
-            args.append(f'eviction_policy="{policy}"')
-        text = f"tl.load({', '.join(args)})"
+        hint = [f'eviction_policy="{policy}"'] if policy else []
+        default: list[str] = []
+        if s.masks and s.other is not None:
+            zero = 0.0 if s.var.dtype is F32 else 0
+            kept = zero if general or plain is None else plain
+            default = [f"other={literal(Literal(value=kept, dtype=s.var.dtype))[0]}"]
+
+        def load(masks: tuple[Value, ...]) -> str:
+            masked = [f"mask={self.mask(masks, s.var.axes)}", *default] if masks else []
+            return f"tl.load({', '.join([*args, *masked, *hint])})"
+
+        text = load(s.masks)
+        always = tuple(m for m in s.masks if m not in self.implied)
+        either = len(always) < len(s.masks) and not general and not packed
+        if either:  # inside, the place of a tile says what the mask would
+            text = f"{text} if {self.edge} else {load(always)}"
         if packed:
             text = self.x.call("nibble", text, self.x.integer(s.at[-1], s.var.axes)[0])[0]
         if s.raw and not general:
             self.raw[s.var.name] = tensor.dtype
         elif (widened := compute_dtype(tensor.dtype)) != tensor.dtype and not packed:
-            text += f".to({TL[widened.name]})"
+            text = f"{f'({text})' if either else text}.to({TL[widened.name]})"
         if general and s.other is not None:
             text = (
                 f"tl.where({self.mask(s.masks, s.var.axes)}, {text}, {self.x.value(s.other, s.var.axes)[0]})"

@@ -18,6 +18,7 @@ from opspec.emit.formula import (
     parameters,
 )
 from opspec.emit.formula_reductions import stored_dtype
+from opspec.emit.formula_rows import row_axes
 from opspec.emit.host import host_int, tuple_text
 from opspec.emit.launcher import python_number
 from opspec.emit.layout import fold
@@ -53,6 +54,7 @@ class DriverModel:
     cost: str
     inputs: tuple[str, ...]
     keywords: tuple[str, ...]
+    rows: tuple[str, ...]
     outputs: str
     dtypes: str
     workloads: tuple[str, ...]
@@ -74,6 +76,7 @@ def driver_model(module: Module, op: Op, function: str, launches: int, costs: di
         cost=_cost(op, costs),
         inputs=_group("inputs", "()", _inputs(module, op, dims)),
         keywords=_keywords(op),
+        rows=_rows(module, op),
         outputs=tuple_text([f'"{t.name}"' for t in op.results]) if op.results else "()",
         dtypes="{"
         + ", ".join(f'"{p.name}": {tuple_text([_quote(c.name) for c in p.choices])}' for p in op.dtype_params)
@@ -163,6 +166,17 @@ def _keywords(op: Op) -> tuple[str, ...]:
         return ()
     lines = fold(f"    keywords=lambda d: {{{', '.join(items)}}},", 106, inside=True)
     return tuple(line.removeprefix("    ") for line in lines)
+
+
+def _rows(module: Module, op: Op) -> tuple[str, ...]:
+    """The keyword argument with the axis along which the reference can be taken part by part, or nothing."""
+    places = row_axes(op, module.workloads_of(op.name))
+    if not places:
+        return ()
+    order = [t.name for t in op.tensors if t.name in places]
+    items = ", ".join(f'"{n}": {places[n]}' for n in order)
+    line = f"    rows={{{items}}},"
+    return tuple(part.removeprefix("    ") for part in fold(line, 106, inside=True))
 
 
 def _inputs(module: Module, op: Op, dims: dict[str, str]) -> list[str]:

@@ -30,7 +30,9 @@ from opspec.schedule.resources import (
     side_by_side,
 )
 from opspec.schedule.roles import fast_axes
-from opspec.schedule.tile import Collapse, Combine, Fetch, Loop, Multiply, Scan, TileProgram, statements
+from opspec.schedule.shapes import beside_rows, never_together, three_deep
+from opspec.schedule.tile import Combine, Fetch, Loop, TileProgram, statements
+from opspec.schedule.whole import held_whole
 
 PER_THREAD = 16
 DEPTH = 128  # of a tile whose summed index is whole
@@ -363,18 +365,20 @@ def _chain_choice(
     rows = [a for a in roles.grid if a in text.blocks]
     streams = [a for a in roles.stream if a in text.blocks]
     most = sizes.held ** len(fixed) if sizes.product else sizes.held
-    joint = " + " if _never_together(variant.program, roles.tile) else " * "
+    joint = " + " if never_together(variant.program, roles.tile) else " * "
     test = f"{joint.join(fixed)} <= {most}" if fixed and not last else None
     blocks = tuple(dict.fromkeys(text.blocks.values()))
+    if sizes.product is None and len(rows) == 1 and not roles.stream and len(fixed) > 1:
+        return _whole_choice(variant, text, extent, rows[0], lines, limits, last=last)
     holds = held_elements(variant.program, rows[0], frozenset(streams)) if len(rows) == 1 else None
     multiplied = {a for p in roles.products.values() for a in (p.rows, p.columns, p.k)}
-    deep = _three_deep(variant.program, {*rows, *streams} & multiplied)
+    deep = three_deep(variant.program, {*rows, *streams} & multiplied)
     if sizes.product is not None or holds is None or not streams or not holds.axes <= set(roles.tile) or deep:
         for axis in (*rows, *streams):
             size = "64 if width < 4 else 32" if axis in streams else "128 if width < 4 else 32"
             if axis in rows and fixed:
                 # the f32 accumulator takes a quarter of the registers, and its epilogue about as many
-                room, beside = _room(variant.program, axis, text.blocks, fixed)
+                room, beside = _room(variant.program, axis, text, fixed)
                 size = f"max(16, min(128, launch.share({room} if width < 4 else {room // 4}, {beside})))"
             if axis in deep:
                 size = str(least[axis])
@@ -411,38 +415,37 @@ def _chain_choice(
     )
 
 
-def _three_deep(program: TileProgram, axes: set[str]) -> set[str]:
-    """Those of the axes that meet another one and a third in one value, which no matrix unit makes: all of it lives in
-    registers."""
-    shapes = [set(v.axes) for v in program.vars]
-    shapes += [set(s.axes) for s in statements(program.body) if isinstance(s, Collapse | Scan)]
-    return {a for shape in shapes if len(shape) > 2 and len(shape & axes) > 1 for a in shape & axes}
+def _whole_choice(
+    variant: Variant,
+    text: KernelText,
+    extent: Mapping[str, str],
+    rows: str,
+    lines: list[str],
+    limits: Limits,
+    *,
+    last: bool,
+) -> Choice:
+    """Several products on whole axes, nothing streamed: rows from what registers and shared memory hold."""
+    held, block = held_whole(variant.program, rows), text.blocks[rows]
+    sums = [_sum(tiles, text.blocks) for tiles in (held.accumulated, held.kept, held.loaded)]
+    arguments = [extent[rows], *sums, "width", str(limits.shared_memory)]
+    lines.append(f"{block} = launch.whole_rows({', '.join(arguments)})")
+    if last:
+        lines.append(f"{block} = max({block}, 16)")
+    return Choice(
+        kernel=text.name, test=None if last else f"{block} > 0", lines=tuple(lines),
+        blocks=tuple(dict.fromkeys(text.blocks.values())), warps=f"8 if {block} > 64 else 4", stages="1",
+    )  # fmt: skip
 
 
-def _never_together(program: TileProgram, whole: Sequence[str]) -> bool:
-    """Whether no value of a program has two of the whole axes."""
-    shapes = [v.axes for v in program.vars]
-    shapes += [s.axes for s in statements(program.body) if isinstance(s, Collapse | Scan)]
-    return all(len(set(axes) & set(whole)) < 2 for axes in shapes)
-
-
-def _room(
-    program: TileProgram, rows: str, blocks: Mapping[str, str], fixed: Sequence[str]
-) -> tuple[int, str]:
-    """How many elements of a block product's result registers hold, and what those of a row are.
-
-    The widest result counts where no result has several of the whole axes ``fixed``, else all of these together;
-    a sum of the results over a stream lives beside them.
-    """
-    results = {s.var.axes for s in statements(program.body) if isinstance(s, Multiply)}
-    summed = any(isinstance(s, Combine) and s.var.axes in results for s in statements(program.body))
-    beside = [tuple(blocks[a] for a in axes if a != rows) for axes in results]
-    names = sorted({n for axes in beside for n in axes})
-    if len(fixed) < 2 or any(len(axes) != 1 for axes in beside) or not set(names) <= set(fixed):
+def _room(program: TileProgram, rows: str, text: KernelText, fixed: Sequence[str]) -> tuple[int, str]:
+    """How many elements of a block product's result registers hold, and what those of a row are."""
+    summed, axes = beside_rows(program, rows)
+    names = [text.blocks[a] for a in axes]
+    if len(fixed) < 2 or not names or not set(names) <= set(fixed):
         return ACCUMULATOR, ", ".join(fixed)
-    return ACCUMULATOR // 2 if summed else ACCUMULATOR, f"max({', '.join(names)})" if len(
-        names
-    ) > 1 else names[0]
+    widest = f"max({', '.join(names)})" if len(names) > 1 else names[0]
+    return ACCUMULATOR // 2 if summed else ACCUMULATOR, widest
 
 
 def _edged(program: TileProgram, rows: str) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from opspec.emit.configure import Choice
@@ -16,6 +18,7 @@ from opspec.schedule.plan import Plan
 from opspec.schedule.tile import Fetch, statements
 
 STEPS = 4
+BLOCK = re.compile(r"\bBLOCK\w*")
 COPIED = 512
 TOGETHER = 16  # tiles of rows that walk the parts of a stream side by side
 
@@ -60,6 +63,17 @@ def streamed_tensors(plan: Plan) -> list[Tensor]:
     wanted = {n.tensor for n in loads if n.axes & axes} or {n.tensor for n in loads}
     found = [t for t in program.tensors if t.name in wanted]
     return found or list(program.tensors)
+
+
+def _defining(lines: Sequence[str], test: str) -> list[str]:
+    """The lines that set the blocks of a test, and what those are made from."""
+    wanted, found = set(BLOCK.findall(test)), []
+    for line in reversed(lines):
+        name, _, value = line.partition(" = ")
+        if name in wanted:
+            wanted |= set(BLOCK.findall(value))
+            found.append(line)
+    return found[::-1]
 
 
 def wrapped(text: str) -> str:
@@ -273,11 +287,7 @@ class Starts:
             indent = ""
             body = list(choice.lines)
             if choice.test is not None:
-                needed = [
-                    line
-                    for line in body
-                    if any(line.startswith(b) for b in choice.test.split() if b.startswith("BLOCK"))
-                ]
+                needed = _defining(body, choice.test)
                 out += needed
                 body = [line for line in body if line not in needed]
                 out.append(f'if {choice.test} and launch.chosen(tuned, "{text.name}"):')

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import assert_never
 
 from opspec.emit.describe import Tile
@@ -274,10 +274,14 @@ class _Printer(Loops):
         always = tuple(m for m in masks if m not in self.implied)
         if not masks:
             return text
-        full = f"tl.where({self.mask(masks, axes)}, {text[0]}, {other})", ATOM
-        if len(always) == len(masks):
+        full = text
+        if len(always) == len(masks) or self.part is not False:
+            full = f"tl.where({self.mask(masks, axes)}, {text[0]}, {other})", ATOM
+        if len(always) == len(masks) or self.part is True:
             return full
         plain = text if not always else (f"tl.where({self.mask(always, axes)}, {text[0]}, {other})", ATOM)
+        if self.part is False:
+            return plain
         return f"{wrap(full, 1)} if {self.edge} else {wrap(plain, 1)}", 0
 
     def collapse(self, s: Collapse) -> None:
@@ -302,25 +306,76 @@ class _Printer(Loops):
         return text
 
     def multiply(self, s: Multiply) -> None:
+        """A block product; where its domain cuts one operand and not the other, so that what this has doesn't count."""
+        apart = (*s.a.apart, *s.b.apart)
+        if not apart or self.part is not None:
+            self.dot(s)
+        elif any(m not in self.implied for m in apart):
+            self.dot_inside(s)
+        else:
+            self.branch(f"if {self.edge}:", lambda: self.dot_inside(s), part=True)
+            self.branch("else:", lambda: self.dot(s), part=False)
+
+    def branch(self, head: str, body: Callable[[], None], *, part: bool) -> None:
+        """Lines of a branch that Triton takes when it compiles."""
+        self.put(head)
+        self.level += 1
+        self.scopes.append({})
+        self.part = part
+        body()
+        self.part = None
+        self.scopes.pop()
+        self.level -= 1
+
+    def dot_inside(self, s: Multiply) -> None:
+        """A block product over a domain that cuts its operands apart."""
+        inside = [self.mask(o.masks, o.axes) if o.apart else "None" for o in (s.a, s.b)]
+        acc = s.var.name if s.accumulate else self.identity("sum", s.var.axes, s.var.dtype)
+        args = [
+            self.operand(s.a, "widen_pairs"),
+            self.operand(s.b, "widen"),
+            *inside,
+            acc,
+            f'"{s.precision}"',
+        ]
+        if _is_f8(s.a):
+            args.append(self.blocks[s.a.axes[1]])
+        self.put(f"{s.var.name} = {self.x.call('dot_inside', *args)[0]}")
+
+    def dot(self, s: Multiply) -> None:
+        """A block product on the matrix unit."""
+        units = self.stored_units(s.b)
+        if units is not None and not s.b.masks:
+            into = self.x.storage(s.b.cast if s.b.cast is not None else F32)
+            args = [self.operand(s.a, "widen_pairs"), units[2], TL[units[1].name], into]
+            args += [str(s.b.axes.index(units[0])), *([s.var.name] if s.accumulate else [])]
+            self.put(f"{s.var.name} = {self.x.call('dot_units', *args)[0]}")
+            return
         a, b = self.operand(s.a, "widen_pairs"), self.operand(s.b, "widen")
         acc = f", {s.var.name}" if s.accumulate else ""
         kind = (
             f'input_precision="{s.precision}"' if s.var.dtype is F32 else f"out_dtype={TL[s.var.dtype.name]}"
         )
-        cast = s.a.cast
-        if isinstance(cast, DType) and cast.kind == "float" and cast.bits == 8:
+        if _is_f8(s.a):
             # the unit adds products of f8 in 14 bits: after each step what it has goes to an f32
             kind += f", max_num_imprecise_acc={self.blocks[s.a.axes[1]]}"
         self.put(f"{s.var.name} = tl.dot({a}, {b}{acc}, {kind})")
 
+    def stored_units(self, o: Operand) -> tuple[str, DType, str] | None:
+        """Along which dimension, of which bytes and under which name an operand was loaded in units of two."""
+        loaded = o.value.x if isinstance(o.value, Cast) and o.value.implicit else o.value
+        if not isinstance(loaded, Read) or loaded.name not in self.units:
+            return None
+        return (*self.units[loaded.name], loaded.name)
+
     def operand(self, o: Operand, widen: str) -> str:
         """An operand in the type that it enters a product in; bytes through ``widen`` where descriptors say
         that the device has the instructions for it."""
-        loaded = o.value.x if isinstance(o.value, Cast) and o.value.implicit else o.value
-        if isinstance(loaded, Read) and loaded.name in self.units:
-            along, stored = self.units[loaded.name]
+        units = self.stored_units(o)
+        if units is not None:
+            along, stored, name = units
             into = self.x.storage(o.cast if o.cast is not None else F32)
-            wide = self.x.call("planes", loaded.name, TL[stored.name], into, str(o.axes.index(along)))
+            wide = self.x.call("planes", name, TL[stored.name], into, str(o.axes.index(along)))
             return self.chosen(o.masks, o.axes, wide, "0.0")[0]
         text = self.x.value(o.value, o.axes)
         if o.masks:
@@ -338,6 +393,11 @@ class _Printer(Loops):
         if self.tiles and have in WIDENED and want != F32:
             return self.x.call(widen, text[0], self.x.storage(want))[0]
         return f"{wrap(text, ATOM)}.to({self.x.storage(want)})"
+
+
+def _is_f8(o: Operand) -> bool:
+    """Whether an operand enters the matrix unit in eight bits."""
+    return isinstance(o.cast, DType) and o.cast.kind == "float" and o.cast.bits == 8
 
 
 def identity_of(monoid: Monoid, dtype: DType) -> str:

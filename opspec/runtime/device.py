@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 
 # generated kernels know one module of device functions
-from opspec.runtime.widening import interleaved, planes, widen, widen_pairs  # noqa: F401
+from opspec.runtime.widening import dot_units, interleaved, planes, widen, widen_pairs  # noqa: F401
 
 
 @triton.jit
@@ -194,6 +194,60 @@ def decay_before(x, a, axis: tl.constexpr, reverse: tl.constexpr = False):
     """As ``scan_decay``, with the point itself and then without it: two factors, each with its sum."""
     first = tl.zeros_like(x)
     return tl.associative_scan((a, x, first + 1.0, first), axis, _decay_before_pair, reverse)
+
+
+@triton.jit
+def _codes(x, inside):
+    """The bits of a block's elements as integers: all of them set where ``inside`` does not hold."""
+    bits: tl.constexpr = x.dtype.primitive_bitwidth
+    kind: tl.constexpr = tl.uint8 if bits == 8 else tl.uint16 if bits == 16 else tl.int32
+    code = x.to(kind, bitcast=True).to(tl.int32)
+    if inside is not None:
+        code = tl.where(x == x, code, 2 ** (bits - 1) - 1)  # one NaN for all
+        code = tl.where(inside, code, 2**bits - 1 if bits < 32 else -1)
+    return code
+
+
+@triton.jit
+def _elements(code, dtype: tl.constexpr):
+    """What codes stand for in f32, and whether they are inside."""
+    bits: tl.constexpr = dtype.primitive_bitwidth
+    kind: tl.constexpr = tl.uint8 if bits == 8 else tl.uint16 if bits == 16 else tl.int32
+    return code.to(kind).to(dtype, bitcast=True).to(tl.float32), code != (2**bits - 1 if bits < 32 else -1)
+
+
+@triton.jit
+def dot_inside(a, b, inside_a, inside_b, acc, precision: tl.constexpr, width: tl.constexpr = None):
+    """``acc + a @ b`` over the points of a domain that cuts one operand where it cannot cut the other.
+
+    ``a`` is 0 where ``inside_a`` does not hold, ``b`` where ``inside_b`` doesn't (None: it always does). What the
+    other operand has there does not count, even infinity and NaN, of which 0 on the matrix unit makes NaN: its
+    sum says whether the block has any, and where it does the points are added one at a time (a block whose sum
+    overflows takes that way too, and loses time only). ``width``: as ``max_num_imprecise_acc``.
+    """
+    wild = 0.0
+    if inside_a is not None:
+        total = tl.sum(b.to(tl.float32))
+        wild += total - total
+    if inside_b is not None:
+        total = tl.sum(a.to(tl.float32))
+        wild += total - total
+    if wild == 0.0:
+        acc = tl.dot(a, b, acc, input_precision=precision, max_num_imprecise_acc=width)
+    else:
+        # element and condition in one integer: a register each would be more than there are
+        columns, rows = _codes(a, inside_a), _codes(b, inside_b)
+        at = tl.arange(0, a.shape[1])
+        for k in range(a.shape[1]):
+            left, in_left = _elements(tl.sum(tl.where((at == k)[None, :], columns, 0), axis=1), a.dtype)
+            right, in_right = _elements(tl.sum(tl.where((at == k)[:, None], rows, 0), axis=0), b.dtype)
+            part = left[:, None] * right[None, :]
+            if inside_a is not None:
+                part = tl.where(in_left[:, None], part, 0.0)
+            if inside_b is not None:
+                part = tl.where(in_right[None, :], part, 0.0)
+            acc += part
+    return acc
 
 
 @triton.jit

@@ -290,6 +290,8 @@ EDGED = (*NARROW[:2], *WIDE, *NARROW[2:], *FLAT)
 # and small tiles leave room for several programs, one of which multiplies while another takes exponentials
 NARROW_ROWS = 64
 CHAIN_REGISTERS = 216
+WHOLE_REGISTERS = 192  # of products that are not all alive at once
+WHOLE_IN_REGISTERS = 1024  # operand elements in f32, which no matrix unit reads from shared memory
 
 
 def pick_chain(
@@ -327,6 +329,21 @@ def pick_chain(
         if block < best[0]:
             best = choice
     return best or CHAINS[-1]
+
+
+def whole_rows(rows: int, accumulated: int, kept: int, loaded: int, width: int, shared: int) -> int:
+    """Rows for a program of block products that streams nothing, or 0 where no multiprocessor holds two.
+
+    ``accumulated``: f32 elements per row of all products; ``kept``: operand elements per row; ``loaded``:
+    those that all rows share, of ``width`` bytes; ``shared``: bytes of shared memory.
+    """
+    most = shared // (2 * width) if width < 4 else WHOLE_IN_REGISTERS
+    for block, warps in ((128, 8), (64, 4), (32, 4), (16, 4)):
+        if block > power_of_2(rows, 16) or block * accumulated > WHOLE_REGISTERS * 32 * warps:
+            continue
+        if block * kept + loaded <= most:
+            return block
+    return 0
 
 
 def _holds(

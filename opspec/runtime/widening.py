@@ -121,8 +121,8 @@ def interleaved(SIZE: tl.constexpr):
 
 
 @triton.jit
-def planes(x, FROM: tl.constexpr, TO: tl.constexpr, AXIS: tl.constexpr):
-    """Values in 16 bits from units of two bytes of type FROM along AXIS, twice as many, ``interleaved`` there."""
+def even_odd(x, FROM: tl.constexpr, TO: tl.constexpr):
+    """The first and the second values in 16 bits of units of two bytes of type FROM."""
     if INTERPRETED:
         even = (x & 255).to(tl.uint8).to(FROM, bitcast=True).to(TO)
         odd = (x >> 8 & 255).to(tl.uint8).to(FROM, bitcast=True).to(TO)
@@ -136,6 +136,13 @@ def planes(x, FROM: tl.constexpr, TO: tl.constexpr, AXIS: tl.constexpr):
             even, odd = tl.inline_asm_elementwise(
                 text, "=r,=r,r", [x], dtype=(tl.float16, tl.float16), is_pure=True, pack=2
             )
+    return even, odd
+
+
+@triton.jit
+def planes(x, FROM: tl.constexpr, TO: tl.constexpr, AXIS: tl.constexpr):
+    """Values in 16 bits from units of two bytes of type FROM along AXIS, twice as many, ``interleaved`` there."""
+    even, odd = even_odd(x, FROM, TO)
     both = tl.join(even, odd)
     if AXIS == 0:
         wide = both.permute(2, 0, 1).reshape(2 * x.shape[0], x.shape[1])
@@ -144,4 +151,41 @@ def planes(x, FROM: tl.constexpr, TO: tl.constexpr, AXIS: tl.constexpr):
     return wide
 
 
-__all__ = ["INTERPRETED", "interleaved", "planes", "widen", "widen_pairs"]
+@triton.jit
+def halves(x):
+    """The left and the right half of the columns of a block."""
+    return tl.split(x.reshape(x.shape[0], 2, x.shape[1] // 2).permute(0, 2, 1))
+
+
+@triton.jit
+def dot_units(a, b, FROM: tl.constexpr, TO: tl.constexpr, AXIS: tl.constexpr, acc=None):
+    """``a`` times values that ``b`` holds in units of two bytes along AXIS: the summed index (0) or columns (1).
+
+    Along the summed index ``a`` is ``interleaved``, along the columns the product is. With few rows this is two
+    products and not one of ``planes``: for joined operands Triton would give up the unit's own order of loads.
+    """
+    if a.shape[0] >= 64:
+        if acc is None:
+            product = tl.dot(a, planes(b, FROM, TO, AXIS))
+        else:
+            product = tl.dot(a, planes(b, FROM, TO, AXIS), acc)
+    elif AXIS == 0:
+        even, odd = even_odd(b, FROM, TO)
+        left, right = halves(a)
+        if acc is None:
+            part = tl.dot(left, even)
+        else:
+            part = tl.dot(left, even, acc)
+        product = tl.dot(right, odd, part)
+    else:
+        even, odd = even_odd(b, FROM, TO)
+        if acc is None:
+            both = tl.join(tl.dot(a, even), tl.dot(a, odd))
+        else:
+            left, right = halves(acc)
+            both = tl.join(tl.dot(a, even, left), tl.dot(a, odd, right))
+        product = both.permute(0, 2, 1).reshape(a.shape[0], 2 * b.shape[1])
+    return product
+
+
+__all__ = ["INTERPRETED", "dot_units", "interleaved", "planes", "widen", "widen_pairs"]

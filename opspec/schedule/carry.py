@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from opspec.ir.dtypes import BOOL, F32, I64
 from opspec.ir.integers import ZERO
 from opspec.ir.values import Binary, BinaryOp, Compare, Extent, Literal, Read, Select, Value
@@ -248,6 +250,10 @@ class Carry(Means):
         # both operands where both can: a point outside the domain then adds 0, whatever it holds
         a = self._operand(product.a, (product.rows, product.k), product, masks)
         b = self._operand(product.b, (product.k, product.columns), product, masks)
+        if node.dtype is F32:
+            # no integer is infinite
+            a = replace(a, apart=tuple(m for m in masks if m in a.masks and m not in b.masks))
+            b = replace(b, apart=tuple(m for m in masks if m in b.masks and m not in a.masks))
         precision: Precision = "tf32" if node.using == "tf32" else "ieee"
         return Multiply(var=var, a=a, b=b, accumulate=accumulate, precision=precision)
 

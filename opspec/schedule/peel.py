@@ -87,7 +87,8 @@ def _bound(
 ) -> tuple[tuple[Int, ...], tuple[Int, ...]] | None:
     """Where a mask holds for a whole tile: from which index on, and before which. None if that can't be said.
 
-    Grid axes with a block stand at the edge that admits least. Data that the stream's ends use (``known``) is at hand.
+    Grid axes with a block stand at the edge that admits least. Of data only what is ``known`` in front of the
+    stream, because it ends there, can say.
     """
     constraint = _constraint(mask)
     if constraint is None or axis not in constraint.free_indices():

@@ -149,12 +149,17 @@ class Scan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operand:
-    """An operand of a block product. ``cast`` is the type it enters in; ``axes`` its dimensions in order."""
+    """An operand of a block product. ``cast`` is the type it enters in; ``axes`` its dimensions in order.
+
+    ``apart``: those of its masks that the other operand has no dimensions for. Where one fails this operand
+    is 0, and the other may hold infinity or NaN, which must not count.
+    """
 
     value: Value
     axes: tuple[str, ...]
     cast: Storage | None
     masks: tuple[Value, ...] = ()
+    apart: tuple[Value, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ def check(line: str):
     [
         "flops.tensor == 2 * M * N", "ai.tensor ~ 0.5 within 1%", "bound on h200 == memory", "bound on h100 != sfu",
         "bytes <= 70 MB", "time on h200 < 1 ms", "bytes[x] == 64 MiB", "ai.tensor < ridge on h200",
-        "measured time < 1 ms", "flops.tensor == (2   # a sum, in \"N\" (\n    * M * N)", "bytes <= 70 MB  # all",
+        "measured time < 1 ms", 'flops.tensor == (2   # a sum, in "N" (\n    * M * N)', "bytes <= 70 MB  # all",
     ],
 )  # fmt: skip
 def test_budgets_that_hold(line: str):

@@ -338,6 +338,31 @@ def c08_names() -> None:
 
 
 @case
+def values_of_keys_that_a_query_does_not_see() -> None:
+    for domain, seen in (
+        ("t < l + 1 + T - L", lambda l, t: t <= l + 3),
+        ("0 <= l + T - L - t < 3", lambda l, t: 0 <= l + 3 - t < 3),
+        ("keep[l, t]", lambda l, t: (l + t) % 3 != 0),
+    ):
+        for m in both(
+            "op a[L, T, D](q: bf16[L, D], k: bf16[T, D], v: bf16[T, D], keep: bool[L, T]) -> o: f32[L, D] {\n"
+            f"require L <= T\nkernel k {{ s[l, t] = sum[d](q[l, d] * k[t, d]) for {domain}\n"
+            "o[l, d] = sum[t] using bf16 (softmax[t](s[l, t]) * v[t, d]) } }\n"
+        ):
+            rows, keys = 41, 44
+            q, k = torch.zeros(rows, 2).bfloat16(), torch.zeros(keys, 2).bfloat16()
+            v = torch.stack([torch.arange(float(keys)), torch.ones(keys)], 1).bfloat16()
+            bad = {7: INF, 19: math.nan, 30: -INF, 31: INF, 43: -INF}
+            for t, value in bad.items():
+                v[t, t % 2] = value
+            keep = torch.tensor([[seen(l, t) for t in range(keys)] for l in range(rows)])
+            weights = keep / keep.sum(1, keepdim=True)
+            right = torch.where(keep[:, :, None], weights[:, :, None].double() * v.double(), 0.0).sum(1)
+            assert right.isfinite().any()
+            same(m.a(q, k, v, keep), right, 2e-2)
+
+
+@case
 def launch_errors() -> None:
     m = built(
         "dtype X in {bf16, f16}\nop f[M, N](x: X[M, 2 * N], w: X[N], u: f32[M]) -> y: X[M, N] {\n"

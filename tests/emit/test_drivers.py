@@ -15,6 +15,7 @@ from opspec.emit.package import build_package
 from opspec.frontend import load
 from opspec.runtime.bench.check import as_tuple, check_outputs, close_enough
 from opspec.runtime.bench.inputs import TORCH_DTYPES, make_set, widen
+from opspec.runtime.bench.references import joined, whole
 from tests.emit.drivers import drivers, shapes
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,6 +46,24 @@ def test_formulas_run_in_float64_and_as_peers_and_agree(path):
             ):
                 wanted = TORCH_DTYPES[case.dtype(tensor.dtype.name)]
                 assert output.dtype == wanted, tensor.name
+
+
+@pytest.mark.parametrize("path", SPECS, ids=lambda p: p.stem)
+def test_slices_of_the_inputs_give_slices_of_the_results(path):
+    for op, driver in drivers(path):
+        if not driver.rows:
+            continue
+        for case in shapes(op, driver, 2, module_workloads(path, op)):
+            inputs = make_set(driver, case, seed=1, device="cpu")
+            for parts in (2, 3):
+                pairs = zip(joined(driver, inputs, parts), whole(driver, inputs), strict=True)
+                for got, want in pairs:
+                    assert got.shape == want.shape
+                    assert torch.allclose(got.double(), want.double(), rtol=1e-9, atol=1e-9), op.name
+
+
+def module_workloads(path, op):
+    return load(path).workloads_of(op.name)
 
 
 @pytest.mark.parametrize("path", SPECS, ids=lambda p: p.stem)

@@ -50,6 +50,14 @@ def test_a_chain_takes_what_registers_and_memory_hold():
     assert block * (512 + chunk) / (32 * warps) <= launch.CHAIN_REGISTERS
 
 
+def test_a_chain_without_a_stream_takes_rows_that_leave_room_for_two():
+    assert launch.whole_rows(64, 320, 64, 20480, 2, 232448) == 64
+    assert launch.whole_rows(256, 384, 64, 20480, 2, 232448) == 128
+    assert launch.whole_rows(4096, 256, 256, 65536, 2, 232448) == 0
+    assert launch.whole_rows(64, 320, 64, 20480, 4, 232448) == 0
+    assert launch.whole_rows(5, 48, 16, 512, 4, 232448) == 16
+
+
 def test_descriptors_need_unit_stride_and_alignment():
     x = torch.zeros(8, 32, dtype=torch.bfloat16)
     assert launch.describable(x)

@@ -18,32 +18,27 @@ from opspec.runtime import bench
 
 def reference_decode_attention(q, k, v):
     """The spec in plain torch: float64 inputs are computed in float64, others in f32."""
-    B = q.shape[0]
-    H = q.shape[1]
     D = q.shape[2]
-    T = k.shape[2]
     device = q.device
     real = torch.float64 if q.dtype == torch.float64 else torch.float32
-    v = v.to(real)
-    s_sum = torch.einsum("abd,abcd->abc", q, k).to(real)
+    half = real if real == torch.float64 else torch.bfloat16
+    s_sum = torch.einsum("abd,abcd->abc", q, k)
+    s_sum = s_sum.to(real)
     s = s_sum / torch.sqrt(torch.as_tensor(D, dtype=real, device=device))
     p_m = torch.amax(s, dim=2)
     p_e = torch.exp(s - p_m[:, :, None])
     p_sum = torch.sum(p_e, dim=2)
     p = p_e / p_sum[:, :, None]
-    o_2 = torch.einsum(
-        "abd,abcd->abc",
-        torch.broadcast_to(p, (B, H, T)),
-        torch.broadcast_to(v.permute(0, 1, 3, 2), (B, H, D, T)),
-    )
-    return o_2.to(real if real == torch.float64 else torch.bfloat16)
+    o_2 = torch.einsum("abd,abdc->abc", p.to(half), v)
+    o_2 = o_2.to(real)
+    return o_2.to(half)
 
 
 DRIVER_DECODE_ATTENTION = bench.Driver(
     op="decode_attention",
     spec="specs/attention/decode.op",
     spec_hash="c408a645ad1247c323e7f06b15a2eaa6af4e7da2ed0ad326edfb0f59c35da9c0",
-    kernel_hash="c8de3db1f641378e41998beef8f2493ccbe1cd7ab3a8cdfde44ae919d6eeaeb7",
+    kernel_hash="7a4197904c56ecfdf76e73fc76472529fc56999d48b93883972af0cb57851146",
     opspec_version="0.1.0",
     function=kernel.decode_attention,
     reference=reference_decode_attention,
@@ -53,6 +48,7 @@ DRIVER_DECODE_ATTENTION = bench.Driver(
         bench.TensorInput("k", dtype="bf16", extents=lambda d: (d["B"], d["H"], d["T"], d["D"])),
         bench.TensorInput("v", dtype="bf16", extents=lambda d: (d["B"], d["H"], d["T"], d["D"])),
     ),
+    rows={"q": 1, "k": 1, "v": 1, "o": 1},
     outputs=("o",),
     dtypes={},
     workloads={
@@ -71,32 +67,28 @@ def reference_decode_attention_fp8(q, k, k_scale, v, v_scale):
     T = k.shape[2]
     device = q.device
     real = torch.float64 if q.dtype == torch.float64 else torch.float32
-    q = q.to(real)
-    k = k.to(real)
+    half = real if real == torch.float64 else torch.bfloat16
+    k = k.to(half)
     k_scale = k_scale.to(real)
-    v = v.to(real)
+    v = v.to(half)
     v_scale = v_scale.to(real)
-    s_sum = torch.einsum(
-        "abd,abcd->abc", torch.broadcast_to(q, (B, H, D)), torch.broadcast_to(k, (B, H, T, D))
-    )
+    s_sum = torch.einsum("abd,abcd->abc", q, k)
+    s_sum = s_sum.to(real)
     s = s_sum * k_scale / torch.sqrt(torch.as_tensor(D, dtype=real, device=device))
     p_m = torch.amax(s, dim=2)
     p_e = torch.exp(s - p_m[:, :, None])
     p_sum = torch.sum(p_e, dim=2)
     p = p_e / p_sum[:, :, None]
-    o_2 = torch.einsum(
-        "abd,abcd->abc",
-        torch.broadcast_to(p * v_scale, (B, H, T)),
-        torch.broadcast_to(v.permute(0, 1, 3, 2), (B, H, D, T)),
-    )
-    return o_2.to(real if real == torch.float64 else torch.bfloat16)
+    o_2 = torch.einsum("abd,abdc->abc", torch.broadcast_to(p * v_scale, (B, H, T)).to(half), v)
+    o_2 = o_2.to(real)
+    return o_2.to(half)
 
 
 DRIVER_DECODE_ATTENTION_FP8 = bench.Driver(
     op="decode_attention_fp8",
     spec="specs/attention/decode.op",
     spec_hash="c408a645ad1247c323e7f06b15a2eaa6af4e7da2ed0ad326edfb0f59c35da9c0",
-    kernel_hash="c8de3db1f641378e41998beef8f2493ccbe1cd7ab3a8cdfde44ae919d6eeaeb7",
+    kernel_hash="7a4197904c56ecfdf76e73fc76472529fc56999d48b93883972af0cb57851146",
     opspec_version="0.1.0",
     function=kernel.decode_attention_fp8,
     reference=reference_decode_attention_fp8,
@@ -108,6 +100,7 @@ DRIVER_DECODE_ATTENTION_FP8 = bench.Driver(
         bench.TensorInput("v", dtype="f8e4m3", extents=lambda d: (d["B"], d["H"], d["T"], d["D"])),
         bench.TensorInput("v_scale", dtype="f16", extents=lambda d: (d["B"], d["H"], d["T"])),
     ),
+    rows={"q": 1, "k": 1, "k_scale": 1, "v": 1, "v_scale": 1, "o": 1},
     outputs=("o",),
     dtypes={},
     workloads={
@@ -120,33 +113,27 @@ DRIVER_DECODE_ATTENTION_FP8 = bench.Driver(
 
 def reference_decode_gqa(q, k, v):
     """The spec in plain torch: float64 inputs are computed in float64, others in f32."""
-    B = q.shape[0]
-    Hkv = q.shape[1]
-    G = q.shape[2]
     D = q.shape[3]
-    T = k.shape[2]
     device = q.device
     real = torch.float64 if q.dtype == torch.float64 else torch.float32
-    v = v.to(real)
-    s_sum = torch.einsum("abce,abde->abcd", q, k).to(real)
+    half = real if real == torch.float64 else torch.bfloat16
+    s_sum = torch.einsum("abce,abde->abcd", q, k)
+    s_sum = s_sum.to(real)
     s = s_sum / torch.sqrt(torch.as_tensor(D, dtype=real, device=device))
     p_m = torch.amax(s, dim=3)
     p_e = torch.exp(s - p_m[:, :, :, None])
     p_sum = torch.sum(p_e, dim=3)
     p = p_e / p_sum[:, :, :, None]
-    o_2 = torch.einsum(
-        "abce,abde->abcd",
-        torch.broadcast_to(p, (B, Hkv, G, T)),
-        torch.broadcast_to(v.permute(0, 1, 3, 2), (B, Hkv, D, T)),
-    )
-    return o_2.to(real if real == torch.float64 else torch.bfloat16)
+    o_2 = torch.einsum("abce,abed->abcd", p.to(half), v)
+    o_2 = o_2.to(real)
+    return o_2.to(half)
 
 
 DRIVER_DECODE_GQA = bench.Driver(
     op="decode_gqa",
     spec="specs/attention/decode.op",
     spec_hash="c408a645ad1247c323e7f06b15a2eaa6af4e7da2ed0ad326edfb0f59c35da9c0",
-    kernel_hash="c8de3db1f641378e41998beef8f2493ccbe1cd7ab3a8cdfde44ae919d6eeaeb7",
+    kernel_hash="7a4197904c56ecfdf76e73fc76472529fc56999d48b93883972af0cb57851146",
     opspec_version="0.1.0",
     function=kernel.decode_gqa,
     reference=reference_decode_gqa,
@@ -156,6 +143,7 @@ DRIVER_DECODE_GQA = bench.Driver(
         bench.TensorInput("k", dtype="bf16", extents=lambda d: (d["B"], d["Hkv"], d["T"], d["D"])),
         bench.TensorInput("v", dtype="bf16", extents=lambda d: (d["B"], d["Hkv"], d["T"], d["D"])),
     ),
+    rows={"q": 0, "k": 0, "v": 0, "o": 0},
     outputs=("o",),
     dtypes={},
     workloads={
@@ -167,16 +155,61 @@ DRIVER_DECODE_GQA = bench.Driver(
 )
 
 
-def reference_paged_decode(q, k, v, table, len_):
+def reference_paged_decode(q, k, v, table, len_, *, T):
     """The spec in plain torch: float64 inputs are computed in float64, others in f32."""
-    raise NotImplementedError("plain torch has no line for dim T is not an axis of any input")
+    B = q.shape[0]
+    Hkv = q.shape[1]
+    G = q.shape[2]
+    D = q.shape[3]
+    P = k.shape[1]
+    device = q.device
+    real = torch.float64 if q.dtype == torch.float64 else torch.float32
+    half = real if real == torch.float64 else torch.bfloat16
+    s_sum = torch.einsum(
+        "abce,abde->abcd",
+        q,
+        torch.broadcast_to(
+            k[
+                table.repeat_interleave(P, dim=1)[:, None, :, None],
+                (torch.arange(T, device=device)[:, None] % P),
+                torch.arange(Hkv, device=device)[:, None, None],
+                torch.arange(D, device=device),
+            ],
+            (B, Hkv, T, D),
+        ),
+    )
+    s_sum = s_sum.to(real)
+    s = s_sum / torch.sqrt(torch.as_tensor(D, dtype=real, device=device))
+    inside = ((len_[:, None, None, None] - 1) >= 0) & (
+        (-torch.arange(T, device=device) + len_[:, None, None, None] - 1) >= 0
+    )
+    p_m = torch.amax(torch.where(inside, s, float("-inf")), dim=3)
+    p_e = torch.exp(s - p_m[:, :, :, None])
+    p_sum = torch.sum(torch.where(inside, p_e, 0), dim=3)
+    p = p_e / p_sum[:, :, :, None]
+    inside_2 = (-torch.arange(T, device=device) + len_[:, None, None, None] - 1) >= 0
+    o_2 = torch.einsum(
+        "abce,abde->abcd",
+        torch.broadcast_to(torch.where(inside_2, p, 0), (B, Hkv, G, T)).to(half),
+        torch.broadcast_to(
+            v[
+                table.repeat_interleave(P, dim=1)[:, None, None, :],
+                (torch.arange(T, device=device) % P),
+                torch.arange(Hkv, device=device)[:, None, None],
+                torch.arange(D, device=device)[:, None],
+            ],
+            (B, Hkv, D, T),
+        ),
+    )
+    o_2 = o_2.to(real)
+    return o_2.to(half)
 
 
 DRIVER_PAGED_DECODE = bench.Driver(
     op="paged_decode",
     spec="specs/attention/decode.op",
     spec_hash="c408a645ad1247c323e7f06b15a2eaa6af4e7da2ed0ad326edfb0f59c35da9c0",
-    kernel_hash="c8de3db1f641378e41998beef8f2493ccbe1cd7ab3a8cdfde44ae919d6eeaeb7",
+    kernel_hash="7a4197904c56ecfdf76e73fc76472529fc56999d48b93883972af0cb57851146",
     opspec_version="0.1.0",
     function=kernel.paged_decode,
     reference=reference_paged_decode,
@@ -210,6 +243,8 @@ DRIVER_PAGED_DECODE = bench.Driver(
             "len", dtype="i32", extents=lambda d: (d["B"],), kind="lengths", below=lambda d: d["T"]
         ),
     ),
+    keywords=lambda d: {"T": d["T"]},
+    rows={"q": 0, "table": 0, "len": 0, "o": 0},
     outputs=("o",),
     dtypes={},
     workloads={
@@ -233,11 +268,12 @@ def reference_prefix_decode(q, kp, vp, k, v):
     T = k.shape[2]
     device = q.device
     real = torch.float64 if q.dtype == torch.float64 else torch.float32
-    vp = vp.to(real)
-    v = v.to(real)
-    a_sum = torch.einsum("abd,bcd->abc", q, kp).to(real)
+    half = real if real == torch.float64 else torch.bfloat16
+    a_sum = torch.einsum("abd,bcd->abc", q, kp)
+    a_sum = a_sum.to(real)
     a = a_sum / torch.sqrt(torch.as_tensor(D, dtype=real, device=device))
-    s_sum = torch.einsum("abd,abcd->abc", q, k).to(real)
+    s_sum = torch.einsum("abd,abcd->abc", q, k)
+    s_sum = s_sum.to(real)
     s = s_sum / torch.sqrt(torch.as_tensor(D, dtype=real, device=device))
     m_max = torch.amax(a, dim=2)
     m_max_2 = torch.amax(s, dim=2)
@@ -245,25 +281,19 @@ def reference_prefix_decode(q, kp, vp, k, v):
     l_sum = torch.sum(torch.exp(a - m[:, :, None]), dim=2)
     l_sum_2 = torch.sum(torch.exp(s - m[:, :, None]), dim=2)
     l = l_sum + l_sum_2
-    n = torch.einsum(
-        "abd,bcd->abc",
-        torch.broadcast_to(torch.exp(a - m[:, :, None]), (B, H, S)),
-        torch.broadcast_to(vp.permute(0, 2, 1), (H, D, S)),
-    )
-    w = torch.einsum(
-        "abd,abcd->abc",
-        torch.broadcast_to(torch.exp(s - m[:, :, None]), (B, H, T)),
-        torch.broadcast_to(v.permute(0, 1, 3, 2), (B, H, D, T)),
-    )
+    n = torch.einsum("abd,bdc->abc", torch.broadcast_to(torch.exp(a - m[:, :, None]), (B, H, S)).to(half), vp)
+    n = n.to(real)
+    w = torch.einsum("abd,abdc->abc", torch.broadcast_to(torch.exp(s - m[:, :, None]), (B, H, T)).to(half), v)
+    w = w.to(real)
     o_2 = (n + w) / l[:, :, None]
-    return o_2.to(real if real == torch.float64 else torch.bfloat16)
+    return o_2.to(half)
 
 
 DRIVER_PREFIX_DECODE = bench.Driver(
     op="prefix_decode",
     spec="specs/attention/decode.op",
     spec_hash="c408a645ad1247c323e7f06b15a2eaa6af4e7da2ed0ad326edfb0f59c35da9c0",
-    kernel_hash="c8de3db1f641378e41998beef8f2493ccbe1cd7ab3a8cdfde44ae919d6eeaeb7",
+    kernel_hash="7a4197904c56ecfdf76e73fc76472529fc56999d48b93883972af0cb57851146",
     opspec_version="0.1.0",
     function=kernel.prefix_decode,
     reference=reference_prefix_decode,
@@ -275,6 +305,7 @@ DRIVER_PREFIX_DECODE = bench.Driver(
         bench.TensorInput("k", dtype="bf16", extents=lambda d: (d["B"], d["H"], d["T"], d["D"])),
         bench.TensorInput("v", dtype="bf16", extents=lambda d: (d["B"], d["H"], d["T"], d["D"])),
     ),
+    rows={"q": 0, "k": 0, "v": 0, "o": 0},
     outputs=("o",),
     dtypes={},
     workloads={
@@ -287,32 +318,27 @@ DRIVER_PREFIX_DECODE = bench.Driver(
 
 def reference_mla_decode(q, qr, c, kr, scale):
     """The spec in plain torch: float64 inputs are computed in float64, others in f32."""
-    B = q.shape[0]
-    H = q.shape[1]
-    R = q.shape[2]
-    T = c.shape[1]
     real = torch.float64 if q.dtype == torch.float64 else torch.float32
-    c = c.to(real)
-    s_sum = torch.einsum(
-        "abd,acd->abc", torch.broadcast_to(q.to(real), (B, H, R)), torch.broadcast_to(c, (B, T, R))
-    )
-    s_sum_2 = torch.einsum("abd,acd->abc", qr, kr).to(real)
+    half = real if real == torch.float64 else torch.bfloat16
+    s_sum = torch.einsum("abd,acd->abc", q, c)
+    s_sum = s_sum.to(real)
+    s_sum_2 = torch.einsum("abd,acd->abc", qr, kr)
+    s_sum_2 = s_sum_2.to(real)
     s = (s_sum + s_sum_2) * scale
     p_m = torch.amax(s, dim=2)
     p_e = torch.exp(s - p_m[:, :, None])
     p_sum = torch.sum(p_e, dim=2)
     p = p_e / p_sum[:, :, None]
-    o_2 = torch.einsum(
-        "abd,acd->abc", torch.broadcast_to(p, (B, H, T)), torch.broadcast_to(c.permute(0, 2, 1), (B, R, T))
-    )
-    return o_2.to(real if real == torch.float64 else torch.bfloat16)
+    o_2 = torch.einsum("abd,adc->abc", p.to(half), c)
+    o_2 = o_2.to(real)
+    return o_2.to(half)
 
 
 DRIVER_MLA_DECODE = bench.Driver(
     op="mla_decode",
     spec="specs/attention/decode.op",
     spec_hash="c408a645ad1247c323e7f06b15a2eaa6af4e7da2ed0ad326edfb0f59c35da9c0",
-    kernel_hash="c8de3db1f641378e41998beef8f2493ccbe1cd7ab3a8cdfde44ae919d6eeaeb7",
+    kernel_hash="7a4197904c56ecfdf76e73fc76472529fc56999d48b93883972af0cb57851146",
     opspec_version="0.1.0",
     function=kernel.mla_decode,
     reference=reference_mla_decode,
@@ -324,6 +350,7 @@ DRIVER_MLA_DECODE = bench.Driver(
         bench.TensorInput("kr", dtype="bf16", extents=lambda d: (d["B"], d["T"], d["P"])),
         bench.ScalarInput("scale", 0.07216878),
     ),
+    rows={"q": 1, "qr": 1, "o": 1},
     outputs=("o",),
     dtypes={},
     workloads={

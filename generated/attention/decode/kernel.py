@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import launch, library
-from opspec.runtime.device import interleaved, maximum, planes, reduce_max
+from opspec.runtime.device import dot_units, interleaved, maximum, reduce_max
 
 
 @triton.jit
@@ -71,7 +71,11 @@ def _decode_attention_flash_decode(
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
             k_at = k_ptr + b * k_stride_B + h * k_stride_H + t[None, :] * k_stride_T + d[:, None] * k_stride_D
             mask_2 = (d[:, None] < D) & (t[None, :] < T)
-            k = tl.load(k_at, mask=mask_2, other=0.0)
+            k = (
+                tl.load(k_at, mask=mask_2, other=0.0)
+                if t_part == 1
+                else tl.load(k_at, mask=d[:, None] < D, other=0.0)
+            )
             s_sum = tl.dot(q, k, input_precision="ieee")
             # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) / sqrt(D)
             m_chunk = reduce_max(
@@ -90,7 +94,11 @@ def _decode_attention_flash_decode(
             p_sum = p_sum + p_sum_chunk
             v_at = v_ptr + b * v_stride_B + h * v_stride_H + t[:, None] * v_stride_T + d[None, :] * v_stride_D
             mask_3 = (t[:, None] < T) & (d[None, :] < D)
-            v = tl.load(v_at, mask=mask_3, other=0.0)
+            v = (
+                tl.load(v_at, mask=mask_3, other=0.0)
+                if t_part == 1
+                else tl.load(v_at, mask=d[None, :] < D, other=0.0)
+            )
             # o[b, h, d] = sum[t] using bf16 (p[b, h, t] * v[b, h, t, d])
             o_sum = o_sum * scale[:, None]
             o_sum = tl.dot(
@@ -274,7 +282,11 @@ def _decode_attention_flash_decode_part(
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
             k_at = k_ptr + b * k_stride_B + h * k_stride_H + t[None, :] * k_stride_T + d[:, None] * k_stride_D
             mask_2 = (d[:, None] < D) & (t[None, :] < T)
-            k = tl.load(k_at, mask=mask_2, other=0.0)
+            k = (
+                tl.load(k_at, mask=mask_2, other=0.0)
+                if t_part == 1
+                else tl.load(k_at, mask=d[:, None] < D, other=0.0)
+            )
             s_sum = tl.dot(q, k, input_precision="ieee")
             # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) / sqrt(D)
             m_chunk = reduce_max(
@@ -293,7 +305,11 @@ def _decode_attention_flash_decode_part(
             p_sum = p_sum + p_sum_chunk
             v_at = v_ptr + b * v_stride_B + h * v_stride_H + t[:, None] * v_stride_T + d[None, :] * v_stride_D
             mask_3 = (t[:, None] < T) & (d[None, :] < D)
-            v = tl.load(v_at, mask=mask_3, other=0.0)
+            v = (
+                tl.load(v_at, mask=mask_3, other=0.0)
+                if t_part == 1
+                else tl.load(v_at, mask=d[None, :] < D, other=0.0)
+            )
             # o[b, h, d] = sum[t] using bf16 (p[b, h, t] * v[b, h, t, d])
             o_sum = o_sum * scale[:, None]
             o_sum = tl.dot(
@@ -901,10 +917,16 @@ def _decode_attention_fp8_flash_decode(
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
             k_at = k_ptr + b * k_stride_B + h * k_stride_H + t[None, :] * k_stride_T + d[:, None] * k_stride_D
             mask_2 = (d[:, None] < D) & (t[None, :] < T)
-            k = tl.load(k_at, mask=mask_2, other=0.0)
+            k = (
+                tl.load(k_at, mask=mask_2, other=0.0)
+                if t_part == 1
+                else tl.load(k_at, mask=d[:, None] < D, other=0.0)
+            )
             s_sum = tl.dot(q, k.to(tl.bfloat16), input_precision="ieee")
             k_scale_at = k_scale_ptr + b * k_scale_stride_B + h * k_scale_stride_H + t * k_scale_stride_T
-            k_scale = tl.load(k_scale_at, mask=t < T, other=0.0).to(tl.float32)
+            k_scale = (tl.load(k_scale_at, mask=t < T, other=0.0) if t_part == 1 else tl.load(k_scale_at)).to(
+                tl.float32
+            )
             # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) * k_scale[b, h, t] / sqrt(D)
             m_chunk = reduce_max(
                 tl.where(t[None, :] < T, s_sum * k_scale[None, :], float("-inf"))
@@ -925,10 +947,16 @@ def _decode_attention_fp8_flash_decode(
             p_sum_chunk = tl.sum(tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e, axis=1)
             p_sum = p_sum + p_sum_chunk
             v_scale_at = v_scale_ptr + b * v_scale_stride_B + h * v_scale_stride_H + t * v_scale_stride_T
-            v_scale = tl.load(v_scale_at, mask=t < T, other=0.0).to(tl.float32)
+            v_scale = (tl.load(v_scale_at, mask=t < T, other=0.0) if t_part == 1 else tl.load(v_scale_at)).to(
+                tl.float32
+            )
             v_at = v_ptr + b * v_stride_B + h * v_stride_H + t[:, None] * v_stride_T + d[None, :] * v_stride_D
             mask_3 = (t[:, None] < T) & (d[None, :] < D)
-            v = tl.load(v_at, mask=mask_3, other=0.0)
+            v = (
+                tl.load(v_at, mask=mask_3, other=0.0)
+                if t_part == 1
+                else tl.load(v_at, mask=d[None, :] < D, other=0.0)
+            )
             # o[b, h, d] = sum[t] using bf16 (p[b, h, t] * v_scale[b, h, t] * v[b, h, t, d])
             o_sum = o_sum * scale[:, None]
             o_sum = tl.dot(
@@ -1010,9 +1038,11 @@ def _decode_attention_fp8_flash_decode_described(
         for t_start in range(t_inner if t_part == 1 else 0, T if t_part == 1 else t_inner, BLOCK_T):
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
             k = k_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D // 2).T
-            s_sum = tl.dot(q, planes(k, tl.float8e4nv, tl.bfloat16, 0), input_precision="ieee")
+            s_sum = dot_units(q, k, tl.float8e4nv, tl.bfloat16, 0)
             k_scale_at = k_scale_ptr + b * k_scale_stride_B + h * k_scale_stride_H + t * k_scale_stride_T
-            k_scale = tl.load(k_scale_at, mask=t < T, other=0.0).to(tl.float32)
+            k_scale = (tl.load(k_scale_at, mask=t < T, other=0.0) if t_part == 1 else tl.load(k_scale_at)).to(
+                tl.float32
+            )
             # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) * k_scale[b, h, t] / sqrt(D)
             m_chunk = reduce_max(
                 tl.where(t[None, :] < T, s_sum * k_scale[None, :], float("-inf"))
@@ -1033,19 +1063,23 @@ def _decode_attention_fp8_flash_decode_described(
             p_sum_chunk = tl.sum(tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e, axis=1)
             p_sum = p_sum + p_sum_chunk
             v_scale_at = v_scale_ptr + b * v_scale_stride_B + h * v_scale_stride_H + t * v_scale_stride_T
-            v_scale = tl.load(v_scale_at, mask=t < T, other=0.0).to(tl.float32)
+            v_scale = (tl.load(v_scale_at, mask=t < T, other=0.0) if t_part == 1 else tl.load(v_scale_at)).to(
+                tl.float32
+            )
             v = v_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D // 2)
             # o[b, h, d] = sum[t] using bf16 (p[b, h, t] * v_scale[b, h, t] * v[b, h, t, d])
             o_sum = o_sum * scale[:, None]
-            o_sum = tl.dot(
+            o_sum = dot_units(
                 (
                     tl.where(t[None, :] < T, e * v_scale[None, :], 0.0)
                     if t_part == 1
                     else e * v_scale[None, :]
                 ).to(tl.bfloat16),
-                planes(v, tl.float8e4nv, tl.bfloat16, 1),
+                v,
+                tl.float8e4nv,
+                tl.bfloat16,
+                1,
                 o_sum,
-                input_precision="ieee",
             )
             m = m_new
     # a row without a finite value is what IEEE arithmetic makes of it
@@ -1144,10 +1178,16 @@ def _decode_attention_fp8_flash_decode_part(
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
             k_at = k_ptr + b * k_stride_B + h * k_stride_H + t[None, :] * k_stride_T + d[:, None] * k_stride_D
             mask_2 = (d[:, None] < D) & (t[None, :] < T)
-            k = tl.load(k_at, mask=mask_2, other=0.0)
+            k = (
+                tl.load(k_at, mask=mask_2, other=0.0)
+                if t_part == 1
+                else tl.load(k_at, mask=d[:, None] < D, other=0.0)
+            )
             s_sum = tl.dot(q, k.to(tl.bfloat16), input_precision="ieee")
             k_scale_at = k_scale_ptr + b * k_scale_stride_B + h * k_scale_stride_H + t * k_scale_stride_T
-            k_scale = tl.load(k_scale_at, mask=t < T, other=0.0).to(tl.float32)
+            k_scale = (tl.load(k_scale_at, mask=t < T, other=0.0) if t_part == 1 else tl.load(k_scale_at)).to(
+                tl.float32
+            )
             # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) * k_scale[b, h, t] / sqrt(D)
             m_chunk = reduce_max(
                 tl.where(t[None, :] < T, s_sum * k_scale[None, :], float("-inf"))
@@ -1168,10 +1208,16 @@ def _decode_attention_fp8_flash_decode_part(
             p_sum_chunk = tl.sum(tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e, axis=1)
             p_sum = p_sum + p_sum_chunk
             v_scale_at = v_scale_ptr + b * v_scale_stride_B + h * v_scale_stride_H + t * v_scale_stride_T
-            v_scale = tl.load(v_scale_at, mask=t < T, other=0.0).to(tl.float32)
+            v_scale = (tl.load(v_scale_at, mask=t < T, other=0.0) if t_part == 1 else tl.load(v_scale_at)).to(
+                tl.float32
+            )
             v_at = v_ptr + b * v_stride_B + h * v_stride_H + t[:, None] * v_stride_T + d[None, :] * v_stride_D
             mask_3 = (t[:, None] < T) & (d[None, :] < D)
-            v = tl.load(v_at, mask=mask_3, other=0.0)
+            v = (
+                tl.load(v_at, mask=mask_3, other=0.0)
+                if t_part == 1
+                else tl.load(v_at, mask=d[None, :] < D, other=0.0)
+            )
             # o[b, h, d] = sum[t] using bf16 (p[b, h, t] * v_scale[b, h, t] * v[b, h, t, d])
             o_sum = o_sum * scale[:, None]
             o_sum = tl.dot(
@@ -1288,9 +1334,11 @@ def _decode_attention_fp8_flash_decode_part_described(
         ):
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
             k = k_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D // 2).T
-            s_sum = tl.dot(q, planes(k, tl.float8e4nv, tl.bfloat16, 0), input_precision="ieee")
+            s_sum = dot_units(q, k, tl.float8e4nv, tl.bfloat16, 0)
             k_scale_at = k_scale_ptr + b * k_scale_stride_B + h * k_scale_stride_H + t * k_scale_stride_T
-            k_scale = tl.load(k_scale_at, mask=t < T, other=0.0).to(tl.float32)
+            k_scale = (tl.load(k_scale_at, mask=t < T, other=0.0) if t_part == 1 else tl.load(k_scale_at)).to(
+                tl.float32
+            )
             # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) * k_scale[b, h, t] / sqrt(D)
             m_chunk = reduce_max(
                 tl.where(t[None, :] < T, s_sum * k_scale[None, :], float("-inf"))
@@ -1311,19 +1359,23 @@ def _decode_attention_fp8_flash_decode_part_described(
             p_sum_chunk = tl.sum(tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e, axis=1)
             p_sum = p_sum + p_sum_chunk
             v_scale_at = v_scale_ptr + b * v_scale_stride_B + h * v_scale_stride_H + t * v_scale_stride_T
-            v_scale = tl.load(v_scale_at, mask=t < T, other=0.0).to(tl.float32)
+            v_scale = (tl.load(v_scale_at, mask=t < T, other=0.0) if t_part == 1 else tl.load(v_scale_at)).to(
+                tl.float32
+            )
             v = v_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D // 2)
             # o[b, h, d] = sum[t] using bf16 (p[b, h, t] * v_scale[b, h, t] * v[b, h, t, d])
             o_sum = o_sum * scale[:, None]
-            o_sum = tl.dot(
+            o_sum = dot_units(
                 (
                     tl.where(t[None, :] < T, e * v_scale[None, :], 0.0)
                     if t_part == 1
                     else e * v_scale[None, :]
                 ).to(tl.bfloat16),
-                planes(v, tl.float8e4nv, tl.bfloat16, 1),
+                v,
+                tl.float8e4nv,
+                tl.bfloat16,
+                1,
                 o_sum,
-                input_precision="ieee",
             )
             m = m_new
     m_part_at = (
@@ -1834,7 +1886,11 @@ def _decode_gqa_flash_decode(
                 k_ptr + b * k_stride_B + h * k_stride_Hkv + t[None, :] * k_stride_T + d[:, None] * k_stride_D
             )
             mask_2 = (d[:, None] < D) & (t[None, :] < T)
-            k = tl.load(k_at, mask=mask_2, other=0.0)
+            k = (
+                tl.load(k_at, mask=mask_2, other=0.0)
+                if t_part == 1
+                else tl.load(k_at, mask=d[:, None] < D, other=0.0)
+            )
             s_sum = tl.dot(q, k, input_precision="ieee")
             # s[b, h, g, t] = sum[d](q[b, h, g, d] * k[b, h, t, d]) / sqrt(D)
             m_chunk = reduce_max(
@@ -1855,7 +1911,11 @@ def _decode_gqa_flash_decode(
                 v_ptr + b * v_stride_B + h * v_stride_Hkv + t[:, None] * v_stride_T + d[None, :] * v_stride_D
             )
             mask_3 = (t[:, None] < T) & (d[None, :] < D)
-            v = tl.load(v_at, mask=mask_3, other=0.0)
+            v = (
+                tl.load(v_at, mask=mask_3, other=0.0)
+                if t_part == 1
+                else tl.load(v_at, mask=d[None, :] < D, other=0.0)
+            )
             # o[b, h, g, d] = sum[t] using bf16 (p[b, h, g, t] * v[b, h, t, d])
             o_sum = o_sum * scale[:, None]
             o_sum = tl.dot(
@@ -2031,7 +2091,11 @@ def _decode_gqa_flash_decode_part(
                 k_ptr + b * k_stride_B + h * k_stride_Hkv + t[None, :] * k_stride_T + d[:, None] * k_stride_D
             )
             mask_2 = (d[:, None] < D) & (t[None, :] < T)
-            k = tl.load(k_at, mask=mask_2, other=0.0)
+            k = (
+                tl.load(k_at, mask=mask_2, other=0.0)
+                if t_part == 1
+                else tl.load(k_at, mask=d[:, None] < D, other=0.0)
+            )
             s_sum = tl.dot(q, k, input_precision="ieee")
             # s[b, h, g, t] = sum[d](q[b, h, g, d] * k[b, h, t, d]) / sqrt(D)
             m_chunk = reduce_max(
@@ -2052,7 +2116,11 @@ def _decode_gqa_flash_decode_part(
                 v_ptr + b * v_stride_B + h * v_stride_Hkv + t[:, None] * v_stride_T + d[None, :] * v_stride_D
             )
             mask_3 = (t[:, None] < T) & (d[None, :] < D)
-            v = tl.load(v_at, mask=mask_3, other=0.0)
+            v = (
+                tl.load(v_at, mask=mask_3, other=0.0)
+                if t_part == 1
+                else tl.load(v_at, mask=d[None, :] < D, other=0.0)
+            )
             # o[b, h, g, d] = sum[t] using bf16 (p[b, h, g, t] * v[b, h, t, d])
             o_sum = o_sum * scale[:, None]
             o_sum = tl.dot(
@@ -2646,7 +2714,7 @@ def _paged_decode_flash_decode(
     p_sum = tl.zeros((BLOCK_G,), tl.float32)
     o_sum = tl.zeros((BLOCK_G, BLOCK_D), tl.float32)
     # tiles inside, then the masked one
-    t_inner = T // BLOCK_T * BLOCK_T
+    t_inner = tl.maximum(tl.minimum(T, len_2.to(INDEX)), 0) // BLOCK_T * BLOCK_T
     for t_part in tl.static_range(2):
         for t_start in range(
             t_inner if t_part == 1 else 0, tl.minimum(T, len_2.to(INDEX)) if t_part == 1 else t_inner, BLOCK_T
@@ -2654,7 +2722,7 @@ def _paged_decode_flash_decode(
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
             table_at = table_ptr + b * table_stride_B + t // P * table_stride_1
             mask_2 = (t < T) & (t + 1 <= len_2)
-            table = tl.load(table_at, mask=mask_2, other=0)
+            table = tl.load(table_at, mask=mask_2, other=0) if t_part == 1 else tl.load(table_at)
             k_at = (
                 k_ptr
                 + table.to(INDEX)[None, :] * k_stride_N
@@ -2663,17 +2731,15 @@ def _paged_decode_flash_decode(
                 + d[:, None] * k_stride_D
             )
             mask_3 = (d[:, None] < D) & (t[None, :] < T) & ((t + 1)[None, :] <= len_2)
-            k = tl.load(k_at, mask=mask_3, other=0.0)
+            k = (
+                tl.load(k_at, mask=mask_3, other=0.0)
+                if t_part == 1
+                else tl.load(k_at, mask=d[:, None] < D, other=0.0)
+            )
             s_sum = tl.dot(q, k, input_precision="ieee")
             # s[b, h, g, t] = sum[d](q[b, h, g, d] * k[table[b, t // P], t % P, h, d]) / sqrt(D) for t < len[b]
             mask_4 = (t[None, :] < T) & ((t + 1)[None, :] <= len_2)
-            mask_5 = (t + 1)[None, :] <= len_2
-            m_chunk = reduce_max(
-                tl.where(mask_4, s_sum, float("-inf"))
-                if t_part == 1
-                else tl.where(mask_5, s_sum, float("-inf")),
-                axis=1,
-            )
+            m_chunk = reduce_max(tl.where(mask_4, s_sum, float("-inf")) if t_part == 1 else s_sum, axis=1)
             m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
             # before the first finite value the state has no mass: keep exp(-inf - -inf) out
             m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
@@ -2683,9 +2749,7 @@ def _paged_decode_flash_decode(
             )
             scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
             p_sum = p_sum * scale
-            p_sum_chunk = tl.sum(
-                tl.where(mask_4, e, 0.0) if t_part == 1 else tl.where(mask_5, e, 0.0), axis=1
-            )
+            p_sum_chunk = tl.sum(tl.where(mask_4, e, 0.0) if t_part == 1 else e, axis=1)
             p_sum = p_sum + p_sum_chunk
             v_at = (
                 v_ptr
@@ -2694,14 +2758,18 @@ def _paged_decode_flash_decode(
                 + h * v_stride_Hkv
                 + d[None, :] * v_stride_D
             )
-            mask_6 = (t[:, None] < T) & (d[None, :] < D) & ((t + 1)[:, None] <= len_2)
-            v = tl.load(v_at, mask=mask_6, other=0.0)
+            mask_5 = (t[:, None] < T) & (d[None, :] < D) & ((t + 1)[:, None] <= len_2)
+            v = (
+                tl.load(v_at, mask=mask_5, other=0.0)
+                if t_part == 1
+                else tl.load(v_at, mask=d[None, :] < D, other=0.0)
+            )
             # o[b, h, g, d] = sum[t] using bf16 (p[b, h, g, t] * v[table[b, t // P], t % P, h, d])
             o_sum = o_sum * scale[:, None]
-            mask_7 = (t + 1)[:, None] <= len_2
+            mask_6 = (t + 1)[:, None] <= len_2
             o_sum = tl.dot(
-                (tl.where(mask_4, e, 0.0) if t_part == 1 else tl.where(mask_5, e, 0.0)).to(tl.bfloat16),
-                tl.where(mask_7, v, 0.0).to(tl.bfloat16),
+                (tl.where(mask_4, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
+                (tl.where(mask_6, v, 0.0) if t_part == 1 else v).to(tl.bfloat16),
                 o_sum,
                 input_precision="ieee",
             )
@@ -2767,7 +2835,7 @@ def _paged_decode_flash_decode_described(
     p_sum = tl.zeros((BLOCK_G,), tl.float32)
     o_sum = tl.zeros((BLOCK_G, BLOCK_D), tl.float32)
     # tiles inside, then the masked one
-    t_inner = T // BLOCK_T * BLOCK_T
+    t_inner = tl.maximum(tl.minimum(T, len_2.to(INDEX)), 0) // BLOCK_T * BLOCK_T
     for t_part in tl.static_range(2):
         for t_start in range(
             t_inner if t_part == 1 else 0, tl.minimum(T, len_2.to(INDEX)) if t_part == 1 else t_inner, BLOCK_T
@@ -2775,7 +2843,7 @@ def _paged_decode_flash_decode_described(
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
             table_at = table_ptr + b * table_stride_B + t // P * table_stride_1
             mask = (t < T) & (t + 1 <= len_2)
-            table = tl.load(table_at, mask=mask, other=0)
+            table = tl.load(table_at, mask=mask, other=0) if t_part == 1 else tl.load(table_at)
             k_at = (
                 k_ptr
                 + table.to(INDEX)[None, :] * k_stride_N
@@ -2784,17 +2852,15 @@ def _paged_decode_flash_decode_described(
                 + d[:, None] * k_stride_D
             )
             mask_2 = (d[:, None] < D) & (t[None, :] < T) & ((t + 1)[None, :] <= len_2)
-            k = tl.load(k_at, mask=mask_2, other=0.0)
+            k = (
+                tl.load(k_at, mask=mask_2, other=0.0)
+                if t_part == 1
+                else tl.load(k_at, mask=d[:, None] < D, other=0.0)
+            )
             s_sum = tl.dot(q, k, input_precision="ieee")
             # s[b, h, g, t] = sum[d](q[b, h, g, d] * k[table[b, t // P], t % P, h, d]) / sqrt(D) for t < len[b]
             mask_3 = (t[None, :] < T) & ((t + 1)[None, :] <= len_2)
-            mask_4 = (t + 1)[None, :] <= len_2
-            m_chunk = reduce_max(
-                tl.where(mask_3, s_sum, float("-inf"))
-                if t_part == 1
-                else tl.where(mask_4, s_sum, float("-inf")),
-                axis=1,
-            )
+            m_chunk = reduce_max(tl.where(mask_3, s_sum, float("-inf")) if t_part == 1 else s_sum, axis=1)
             m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
             # before the first finite value the state has no mass: keep exp(-inf - -inf) out
             m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
@@ -2804,9 +2870,7 @@ def _paged_decode_flash_decode_described(
             )
             scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
             p_sum = p_sum * scale
-            p_sum_chunk = tl.sum(
-                tl.where(mask_3, e, 0.0) if t_part == 1 else tl.where(mask_4, e, 0.0), axis=1
-            )
+            p_sum_chunk = tl.sum(tl.where(mask_3, e, 0.0) if t_part == 1 else e, axis=1)
             p_sum = p_sum + p_sum_chunk
             v_at = (
                 v_ptr
@@ -2815,14 +2879,18 @@ def _paged_decode_flash_decode_described(
                 + h * v_stride_Hkv
                 + d[None, :] * v_stride_D
             )
-            mask_5 = (t[:, None] < T) & (d[None, :] < D) & ((t + 1)[:, None] <= len_2)
-            v = tl.load(v_at, mask=mask_5, other=0.0)
+            mask_4 = (t[:, None] < T) & (d[None, :] < D) & ((t + 1)[:, None] <= len_2)
+            v = (
+                tl.load(v_at, mask=mask_4, other=0.0)
+                if t_part == 1
+                else tl.load(v_at, mask=d[None, :] < D, other=0.0)
+            )
             # o[b, h, g, d] = sum[t] using bf16 (p[b, h, g, t] * v[table[b, t // P], t % P, h, d])
             o_sum = o_sum * scale[:, None]
-            mask_6 = (t + 1)[:, None] <= len_2
+            mask_5 = (t + 1)[:, None] <= len_2
             o_sum = tl.dot(
-                (tl.where(mask_3, e, 0.0) if t_part == 1 else tl.where(mask_4, e, 0.0)).to(tl.bfloat16),
-                tl.where(mask_6, v, 0.0).to(tl.bfloat16),
+                (tl.where(mask_3, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
+                (tl.where(mask_5, v, 0.0) if t_part == 1 else v).to(tl.bfloat16),
                 o_sum,
                 input_precision="ieee",
             )
@@ -2833,8 +2901,8 @@ def _paged_decode_flash_decode_described(
     o_sum = tl.where((m[:, None] == float("-inf")) & (T > 0) & (len_2 > 0), float("nan"), o_sum)
     o = tl.where((T > 0) & (len_2 > 0), o_sum / p_sum[:, None], 0.0)
     o_at = o_ptr + b * o_stride_B + h * o_stride_Hkv + g[:, None] * o_stride_G + d[None, :] * o_stride_D
-    mask_7 = (g[:, None] < G) & (d[None, :] < D)
-    tl.store(o_at, o, mask=mask_7)
+    mask_6 = (g[:, None] < G) & (d[None, :] < D)
+    tl.store(o_at, o, mask=mask_6)
 
 
 @triton.jit
@@ -2909,7 +2977,10 @@ def _paged_decode_flash_decode_part(
     o_sum = tl.zeros((BLOCK_G, BLOCK_D), tl.float32)
     # tiles inside, then the masked ones at the edge
     t_inner = (
-        part * span + tl.maximum(tl.minimum(T, part * span + span) - (part * span), 0) // BLOCK_T * BLOCK_T
+        part * span
+        + tl.maximum(tl.minimum(tl.minimum(T, len_2.to(INDEX)), part * span + span) - (part * span), 0)
+        // BLOCK_T
+        * BLOCK_T
     )
     for t_part in tl.static_range(2):
         for t_start in range(
@@ -2920,7 +2991,7 @@ def _paged_decode_flash_decode_part(
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
             table_at = table_ptr + b * table_stride_B + t // P * table_stride_1
             mask_2 = (t < T) & (t + 1 <= len_2)
-            table = tl.load(table_at, mask=mask_2, other=0)
+            table = tl.load(table_at, mask=mask_2, other=0) if t_part == 1 else tl.load(table_at)
             k_at = (
                 k_ptr
                 + table.to(INDEX)[None, :] * k_stride_N
@@ -2929,17 +3000,15 @@ def _paged_decode_flash_decode_part(
                 + d[:, None] * k_stride_D
             )
             mask_3 = (d[:, None] < D) & (t[None, :] < T) & ((t + 1)[None, :] <= len_2)
-            k = tl.load(k_at, mask=mask_3, other=0.0)
+            k = (
+                tl.load(k_at, mask=mask_3, other=0.0)
+                if t_part == 1
+                else tl.load(k_at, mask=d[:, None] < D, other=0.0)
+            )
             s_sum = tl.dot(q, k, input_precision="ieee")
             # s[b, h, g, t] = sum[d](q[b, h, g, d] * k[table[b, t // P], t % P, h, d]) / sqrt(D) for t < len[b]
             mask_4 = (t[None, :] < T) & ((t + 1)[None, :] <= len_2)
-            mask_5 = (t + 1)[None, :] <= len_2
-            m_chunk = reduce_max(
-                tl.where(mask_4, s_sum, float("-inf"))
-                if t_part == 1
-                else tl.where(mask_5, s_sum, float("-inf")),
-                axis=1,
-            )
+            m_chunk = reduce_max(tl.where(mask_4, s_sum, float("-inf")) if t_part == 1 else s_sum, axis=1)
             m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
             # before the first finite value the state has no mass: keep exp(-inf - -inf) out
             m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
@@ -2949,9 +3018,7 @@ def _paged_decode_flash_decode_part(
             )
             scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
             p_sum = p_sum * scale
-            p_sum_chunk = tl.sum(
-                tl.where(mask_4, e, 0.0) if t_part == 1 else tl.where(mask_5, e, 0.0), axis=1
-            )
+            p_sum_chunk = tl.sum(tl.where(mask_4, e, 0.0) if t_part == 1 else e, axis=1)
             p_sum = p_sum + p_sum_chunk
             v_at = (
                 v_ptr
@@ -2960,14 +3027,18 @@ def _paged_decode_flash_decode_part(
                 + h * v_stride_Hkv
                 + d[None, :] * v_stride_D
             )
-            mask_6 = (t[:, None] < T) & (d[None, :] < D) & ((t + 1)[:, None] <= len_2)
-            v = tl.load(v_at, mask=mask_6, other=0.0)
+            mask_5 = (t[:, None] < T) & (d[None, :] < D) & ((t + 1)[:, None] <= len_2)
+            v = (
+                tl.load(v_at, mask=mask_5, other=0.0)
+                if t_part == 1
+                else tl.load(v_at, mask=d[None, :] < D, other=0.0)
+            )
             # o[b, h, g, d] = sum[t] using bf16 (p[b, h, g, t] * v[table[b, t // P], t % P, h, d])
             o_sum = o_sum * scale[:, None]
-            mask_7 = (t + 1)[:, None] <= len_2
+            mask_6 = (t + 1)[:, None] <= len_2
             o_sum = tl.dot(
-                (tl.where(mask_4, e, 0.0) if t_part == 1 else tl.where(mask_5, e, 0.0)).to(tl.bfloat16),
-                tl.where(mask_7, v, 0.0).to(tl.bfloat16),
+                (tl.where(mask_4, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
+                (tl.where(mask_6, v, 0.0) if t_part == 1 else v).to(tl.bfloat16),
                 o_sum,
                 input_precision="ieee",
             )
@@ -3066,7 +3137,10 @@ def _paged_decode_flash_decode_part_described(
     o_sum = tl.zeros((BLOCK_G, BLOCK_D), tl.float32)
     # tiles inside, then the masked ones at the edge
     t_inner = (
-        part * span + tl.maximum(tl.minimum(T, part * span + span) - (part * span), 0) // BLOCK_T * BLOCK_T
+        part * span
+        + tl.maximum(tl.minimum(tl.minimum(T, len_2.to(INDEX)), part * span + span) - (part * span), 0)
+        // BLOCK_T
+        * BLOCK_T
     )
     for t_part in tl.static_range(2):
         for t_start in range(
@@ -3077,7 +3151,7 @@ def _paged_decode_flash_decode_part_described(
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
             table_at = table_ptr + b * table_stride_B + t // P * table_stride_1
             mask = (t < T) & (t + 1 <= len_2)
-            table = tl.load(table_at, mask=mask, other=0)
+            table = tl.load(table_at, mask=mask, other=0) if t_part == 1 else tl.load(table_at)
             k_at = (
                 k_ptr
                 + table.to(INDEX)[None, :] * k_stride_N
@@ -3086,17 +3160,15 @@ def _paged_decode_flash_decode_part_described(
                 + d[:, None] * k_stride_D
             )
             mask_2 = (d[:, None] < D) & (t[None, :] < T) & ((t + 1)[None, :] <= len_2)
-            k = tl.load(k_at, mask=mask_2, other=0.0)
+            k = (
+                tl.load(k_at, mask=mask_2, other=0.0)
+                if t_part == 1
+                else tl.load(k_at, mask=d[:, None] < D, other=0.0)
+            )
             s_sum = tl.dot(q, k, input_precision="ieee")
             # s[b, h, g, t] = sum[d](q[b, h, g, d] * k[table[b, t // P], t % P, h, d]) / sqrt(D) for t < len[b]
             mask_3 = (t[None, :] < T) & ((t + 1)[None, :] <= len_2)
-            mask_4 = (t + 1)[None, :] <= len_2
-            m_chunk = reduce_max(
-                tl.where(mask_3, s_sum, float("-inf"))
-                if t_part == 1
-                else tl.where(mask_4, s_sum, float("-inf")),
-                axis=1,
-            )
+            m_chunk = reduce_max(tl.where(mask_3, s_sum, float("-inf")) if t_part == 1 else s_sum, axis=1)
             m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
             # before the first finite value the state has no mass: keep exp(-inf - -inf) out
             m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
@@ -3106,9 +3178,7 @@ def _paged_decode_flash_decode_part_described(
             )
             scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
             p_sum = p_sum * scale
-            p_sum_chunk = tl.sum(
-                tl.where(mask_3, e, 0.0) if t_part == 1 else tl.where(mask_4, e, 0.0), axis=1
-            )
+            p_sum_chunk = tl.sum(tl.where(mask_3, e, 0.0) if t_part == 1 else e, axis=1)
             p_sum = p_sum + p_sum_chunk
             v_at = (
                 v_ptr
@@ -3117,14 +3187,18 @@ def _paged_decode_flash_decode_part_described(
                 + h * v_stride_Hkv
                 + d[None, :] * v_stride_D
             )
-            mask_5 = (t[:, None] < T) & (d[None, :] < D) & ((t + 1)[:, None] <= len_2)
-            v = tl.load(v_at, mask=mask_5, other=0.0)
+            mask_4 = (t[:, None] < T) & (d[None, :] < D) & ((t + 1)[:, None] <= len_2)
+            v = (
+                tl.load(v_at, mask=mask_4, other=0.0)
+                if t_part == 1
+                else tl.load(v_at, mask=d[None, :] < D, other=0.0)
+            )
             # o[b, h, g, d] = sum[t] using bf16 (p[b, h, g, t] * v[table[b, t // P], t % P, h, d])
             o_sum = o_sum * scale[:, None]
-            mask_6 = (t + 1)[:, None] <= len_2
+            mask_5 = (t + 1)[:, None] <= len_2
             o_sum = tl.dot(
-                (tl.where(mask_3, e, 0.0) if t_part == 1 else tl.where(mask_4, e, 0.0)).to(tl.bfloat16),
-                tl.where(mask_6, v, 0.0).to(tl.bfloat16),
+                (tl.where(mask_3, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
+                (tl.where(mask_5, v, 0.0) if t_part == 1 else v).to(tl.bfloat16),
                 o_sum,
                 input_precision="ieee",
             )
@@ -3153,8 +3227,8 @@ def _paged_decode_flash_decode_part_described(
         + g[:, None] * o_sum_part_stride_G
         + d[None, :] * o_sum_part_stride_D
     )
-    mask_7 = (g[:, None] < G) & (d[None, :] < D)
-    tl.store(o_sum_part_at, o_sum, mask=mask_7)
+    mask_6 = (g[:, None] < G) & (d[None, :] < D)
+    tl.store(o_sum_part_at, o_sum, mask=mask_6)
 
 
 @triton.jit(do_not_specialize=["splits"])
@@ -3695,7 +3769,11 @@ def _prefix_decode_flash_decode_streamed0(
             i = (i_start + tl.arange(0, BLOCK_S)).to(INDEX)
             kp_at = kp_ptr + h * kp_stride_H + i[None, :] * kp_stride_S + d[:, None] * kp_stride_D
             mask_3 = (d[:, None] < D) & (i[None, :] < S)
-            kp = tl.load(kp_at, mask=mask_3, other=0.0)
+            kp = (
+                tl.load(kp_at, mask=mask_3, other=0.0)
+                if i_part == 1
+                else tl.load(kp_at, mask=d[:, None] < D, other=0.0)
+            )
             a_sum = tl.dot(q.to(tl.bfloat16), kp, input_precision="ieee")
             # a[b, h, i] = sum[d](q[b, h, d] * kp[h, i, d]) / sqrt(D)
             a = a_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
@@ -3718,12 +3796,20 @@ def _prefix_decode_flash_decode_streamed0(
             i = (i_start + tl.arange(0, BLOCK_S)).to(INDEX)
             kp_at = kp_ptr + h * kp_stride_H + i[None, :] * kp_stride_S + d[:, None] * kp_stride_D
             mask_4 = (d[:, None] < D) & (i[None, :] < S)
-            kp = tl.load(kp_at, mask=mask_4, other=0.0)
+            kp = (
+                tl.load(kp_at, mask=mask_4, other=0.0)
+                if i_part == 1
+                else tl.load(kp_at, mask=d[:, None] < D, other=0.0)
+            )
             a_sum = tl.dot(q.to(tl.bfloat16), kp, input_precision="ieee")
             a = a_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
             vp_at = vp_ptr + h * vp_stride_H + i[:, None] * vp_stride_S + d[None, :] * vp_stride_D
             mask_5 = (i[:, None] < S) & (d[None, :] < D)
-            vp = tl.load(vp_at, mask=mask_5, other=0.0)
+            vp = (
+                tl.load(vp_at, mask=mask_5, other=0.0)
+                if i_part == 1
+                else tl.load(vp_at, mask=d[None, :] < D, other=0.0)
+            )
             # n[b, h, d] = sum[i] using bf16 (exp(a[b, h, i] - m[b, h]) * vp[h, i, d])
             n = tl.dot(
                 (
@@ -3936,7 +4022,11 @@ def _prefix_decode_flash_decode_streamed1(
             i = (i_start + tl.arange(0, BLOCK_S)).to(INDEX)
             kp_at = kp_ptr + h * kp_stride_H + i[None, :] * kp_stride_S + d[:, None] * kp_stride_D
             mask_2 = (d[:, None] < D) & (i[None, :] < S)
-            kp = tl.load(kp_at, mask=mask_2, other=0.0)
+            kp = (
+                tl.load(kp_at, mask=mask_2, other=0.0)
+                if i_part == 1
+                else tl.load(kp_at, mask=d[:, None] < D, other=0.0)
+            )
             a_sum = tl.dot(q.to(tl.bfloat16), kp, input_precision="ieee")
             # a[b, h, i] = sum[d](q[b, h, d] * kp[h, i, d]) / sqrt(D)
             a = a_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
@@ -3971,12 +4061,20 @@ def _prefix_decode_flash_decode_streamed1(
             i = (i_start + tl.arange(0, BLOCK_S)).to(INDEX)
             kp_at = kp_ptr + h * kp_stride_H + i[None, :] * kp_stride_S + d[:, None] * kp_stride_D
             mask_4 = (d[:, None] < D) & (i[None, :] < S)
-            kp = tl.load(kp_at, mask=mask_4, other=0.0)
+            kp = (
+                tl.load(kp_at, mask=mask_4, other=0.0)
+                if i_part == 1
+                else tl.load(kp_at, mask=d[:, None] < D, other=0.0)
+            )
             a_sum = tl.dot(q.to(tl.bfloat16), kp, input_precision="ieee")
             a = a_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
             vp_at = vp_ptr + h * vp_stride_H + i[:, None] * vp_stride_S + d[None, :] * vp_stride_D
             mask_5 = (i[:, None] < S) & (d[None, :] < D)
-            vp = tl.load(vp_at, mask=mask_5, other=0.0)
+            vp = (
+                tl.load(vp_at, mask=mask_5, other=0.0)
+                if i_part == 1
+                else tl.load(vp_at, mask=d[None, :] < D, other=0.0)
+            )
             # n[b, h, d] = sum[i] using bf16 (exp(a[b, h, i] - m[b, h]) * vp[h, i, d])
             n = tl.dot(
                 (
@@ -4483,11 +4581,19 @@ def _mla_decode_flash_decode(
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
             c_at = c_ptr + b * c_stride_B + t[None, :] * c_stride_T + r[:, None] * c_stride_R
             mask_3 = (r[:, None] < R) & (t[None, :] < T)
-            c = tl.load(c_at, mask=mask_3, other=0.0)
+            c = (
+                tl.load(c_at, mask=mask_3, other=0.0)
+                if t_part == 1
+                else tl.load(c_at, mask=r[:, None] < R, other=0.0)
+            )
             s_sum = tl.dot(q, c, input_precision="ieee")
             kr_at = kr_ptr + b * kr_stride_B + t[None, :] * kr_stride_T + e[:, None] * kr_stride_P
             mask_4 = (e[:, None] < P) & (t[None, :] < T)
-            kr = tl.load(kr_at, mask=mask_4, other=0.0)
+            kr = (
+                tl.load(kr_at, mask=mask_4, other=0.0)
+                if t_part == 1
+                else tl.load(kr_at, mask=e[:, None] < P, other=0.0)
+            )
             s_sum_2 = tl.dot(qr, kr, input_precision="ieee")
             # s[b, h, t] = (sum[r](q[b, h, r] * c[b, t, r]) + sum[e](qr[b, h, e] * kr[b, t, e])) * scale
             s = (s_sum + s_sum_2) * scale
@@ -4674,11 +4780,19 @@ def _mla_decode_flash_decode_part(
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
             c_at = c_ptr + b * c_stride_B + t[None, :] * c_stride_T + r[:, None] * c_stride_R
             mask_3 = (r[:, None] < R) & (t[None, :] < T)
-            c = tl.load(c_at, mask=mask_3, other=0.0)
+            c = (
+                tl.load(c_at, mask=mask_3, other=0.0)
+                if t_part == 1
+                else tl.load(c_at, mask=r[:, None] < R, other=0.0)
+            )
             s_sum = tl.dot(q, c, input_precision="ieee")
             kr_at = kr_ptr + b * kr_stride_B + t[None, :] * kr_stride_T + e[:, None] * kr_stride_P
             mask_4 = (e[:, None] < P) & (t[None, :] < T)
-            kr = tl.load(kr_at, mask=mask_4, other=0.0)
+            kr = (
+                tl.load(kr_at, mask=mask_4, other=0.0)
+                if t_part == 1
+                else tl.load(kr_at, mask=e[:, None] < P, other=0.0)
+            )
             s_sum_2 = tl.dot(qr, kr, input_precision="ieee")
             # s[b, h, t] = (sum[r](q[b, h, r] * c[b, t, r]) + sum[e](qr[b, h, e] * kr[b, t, e])) * scale
             s = (s_sum + s_sum_2) * scale

@@ -18,56 +18,29 @@ from opspec.runtime import bench
 
 def reference_attention(q, k, v):
     """The spec in plain torch: float64 inputs are computed in float64, others in f32."""
-    B = q.shape[0]
     Hq = q.shape[1]
-    L = q.shape[2]
     D = q.shape[3]
     Hkv = k.shape[1]
-    T = k.shape[2]
     device = q.device
     real = torch.float64 if q.dtype == torch.float64 else torch.float32
-    q = q.to(real)
-    k = k.to(real)
-    v = v.to(real)
-    s_sum = torch.einsum(
-        "abce,abde->abcd",
-        torch.broadcast_to(q, (B, Hq, L, D)),
-        torch.broadcast_to(
-            k[
-                torch.arange(B, device=device)[:, None, None, None],
-                (torch.arange(Hq, device=device)[:, None, None] // (Hq // Hkv)),
-                torch.arange(T, device=device)[:, None],
-                torch.arange(D, device=device),
-            ],
-            (B, Hq, T, D),
-        ),
-    )
+    half = real if real == torch.float64 else torch.bfloat16
+    s_sum = torch.einsum("abce,abde->abcd", q, k.repeat_interleave(Hq // Hkv, dim=1))
+    s_sum = s_sum.to(real)
     s = s_sum / torch.sqrt(torch.as_tensor(D, dtype=real, device=device))
     p_m = torch.amax(s, dim=3)
     p_e = torch.exp(s - p_m[:, :, :, None])
     p_sum = torch.sum(p_e, dim=3)
     p = p_e / p_sum[:, :, :, None]
-    o_2 = torch.einsum(
-        "abce,abde->abcd",
-        torch.broadcast_to(p, (B, Hq, L, T)),
-        torch.broadcast_to(
-            v[
-                torch.arange(B, device=device)[:, None, None, None],
-                (torch.arange(Hq, device=device)[:, None, None] // (Hq // Hkv)),
-                torch.arange(T, device=device),
-                torch.arange(D, device=device)[:, None],
-            ],
-            (B, Hq, D, T),
-        ),
-    )
-    return o_2.to(real if real == torch.float64 else torch.bfloat16)
+    o_2 = torch.einsum("abce,abed->abcd", p.to(half), v.repeat_interleave(Hq // Hkv, dim=1))
+    o_2 = o_2.to(real)
+    return o_2.to(half)
 
 
 DRIVER_ATTENTION = bench.Driver(
     op="attention",
     spec="specs/attention/prefill.op",
     spec_hash="14ff3379e7480eb149fcffe61274a07476868f62978a733f781a06c0f3fdb02f",
-    kernel_hash="d7e1928bfb9af8a8c7a3847b64765656551b7473836b13958b585ad7574ac373",
+    kernel_hash="e871cd9326e85d32d8ca90b5ea6bc9c65cfb9110a16e28a3d8fc3321f6acfa75",
     opspec_version="0.1.0",
     function=kernel.attention,
     reference=reference_attention,
@@ -77,6 +50,7 @@ DRIVER_ATTENTION = bench.Driver(
         bench.TensorInput("k", dtype="bf16", extents=lambda d: (d["B"], d["Hkv"], d["T"], d["D"])),
         bench.TensorInput("v", dtype="bf16", extents=lambda d: (d["B"], d["Hkv"], d["T"], d["D"])),
     ),
+    rows={"q": 2, "o": 2},
     outputs=("o",),
     dtypes={},
     workloads={
@@ -90,59 +64,32 @@ DRIVER_ATTENTION = bench.Driver(
 
 def reference_attention_lse(q, k, v):
     """The spec in plain torch: float64 inputs are computed in float64, others in f32."""
-    B = q.shape[0]
     Hq = q.shape[1]
-    L = q.shape[2]
     D = q.shape[3]
     Hkv = k.shape[1]
-    T = k.shape[2]
     device = q.device
     real = torch.float64 if q.dtype == torch.float64 else torch.float32
-    q = q.to(real)
-    k = k.to(real)
-    v = v.to(real)
-    s_sum = torch.einsum(
-        "abce,abde->abcd",
-        torch.broadcast_to(q, (B, Hq, L, D)),
-        torch.broadcast_to(
-            k[
-                torch.arange(B, device=device)[:, None, None, None],
-                (torch.arange(Hq, device=device)[:, None, None] // (Hq // Hkv)),
-                torch.arange(T, device=device)[:, None],
-                torch.arange(D, device=device),
-            ],
-            (B, Hq, T, D),
-        ),
-    )
+    half = real if real == torch.float64 else torch.bfloat16
+    s_sum = torch.einsum("abce,abde->abcd", q, k.repeat_interleave(Hq // Hkv, dim=1))
+    s_sum = s_sum.to(real)
     s = s_sum / torch.sqrt(torch.as_tensor(D, dtype=real, device=device))
     p_m = torch.amax(s, dim=3)
     p_e = torch.exp(s - p_m[:, :, :, None])
     p_sum = torch.sum(p_e, dim=3)
     p = p_e / p_sum[:, :, :, None]
-    o_2 = torch.einsum(
-        "abce,abde->abcd",
-        torch.broadcast_to(p, (B, Hq, L, T)),
-        torch.broadcast_to(
-            v[
-                torch.arange(B, device=device)[:, None, None, None],
-                (torch.arange(Hq, device=device)[:, None, None] // (Hq // Hkv)),
-                torch.arange(T, device=device),
-                torch.arange(D, device=device)[:, None],
-            ],
-            (B, Hq, D, T),
-        ),
-    )
+    o_2 = torch.einsum("abce,abed->abcd", p.to(half), v.repeat_interleave(Hq // Hkv, dim=1))
+    o_2 = o_2.to(real)
     lse_m = torch.amax(s, dim=3)
     lse_sum = torch.sum(torch.exp(s - lse_m[:, :, :, None]), dim=3)
     lse_2 = lse_m + torch.log(lse_sum)
-    return o_2.to(real if real == torch.float64 else torch.bfloat16), lse_2.to(real)
+    return o_2.to(half), lse_2.to(real)
 
 
 DRIVER_ATTENTION_LSE = bench.Driver(
     op="attention_lse",
     spec="specs/attention/prefill.op",
     spec_hash="14ff3379e7480eb149fcffe61274a07476868f62978a733f781a06c0f3fdb02f",
-    kernel_hash="d7e1928bfb9af8a8c7a3847b64765656551b7473836b13958b585ad7574ac373",
+    kernel_hash="e871cd9326e85d32d8ca90b5ea6bc9c65cfb9110a16e28a3d8fc3321f6acfa75",
     opspec_version="0.1.0",
     function=kernel.attention_lse,
     reference=reference_attention_lse,
@@ -154,6 +101,7 @@ DRIVER_ATTENTION_LSE = bench.Driver(
         bench.TensorInput("k", dtype="bf16", extents=lambda d: (d["B"], d["Hkv"], d["T"], d["D"])),
         bench.TensorInput("v", dtype="bf16", extents=lambda d: (d["B"], d["Hkv"], d["T"], d["D"])),
     ),
+    rows={"q": 2, "o": 2, "lse": 2},
     outputs=("o", "lse"),
     dtypes={},
     workloads={
@@ -174,84 +122,32 @@ def reference_attention_causal(q, k, v):
     T = k.shape[2]
     device = q.device
     real = torch.float64 if q.dtype == torch.float64 else torch.float32
-    q = q.to(real)
-    k = k.to(real)
-    v = v.to(real)
-    s_sum = torch.einsum(
-        "abce,abde->abcd",
-        torch.broadcast_to(q, (B, Hq, L, D)),
-        torch.broadcast_to(
-            k[
-                torch.arange(B, device=device)[:, None, None, None],
-                (torch.arange(Hq, device=device)[:, None, None] // (Hq // Hkv)),
-                torch.arange(T, device=device)[:, None],
-                torch.arange(D, device=device),
-            ],
-            (B, Hq, T, D),
-        ),
-    )
+    half = real if real == torch.float64 else torch.bfloat16
+    s_sum = torch.einsum("abce,abde->abcd", q, k.repeat_interleave(Hq // Hkv, dim=1))
+    s_sum = s_sum.to(real)
     s = s_sum / torch.sqrt(torch.as_tensor(D, dtype=real, device=device))
-    p_m = torch.amax(
-        torch.where(
-            ((torch.arange(L, device=device)[:, None] - torch.arange(T, device=device) - L + T) >= 0),
-            s,
-            float("-inf"),
-        ),
-        dim=3,
-    )
+    inside = (torch.arange(L, device=device)[:, None] - torch.arange(T, device=device) - L + T) >= 0
+    p_m = torch.amax(torch.where(inside, s, float("-inf")), dim=3)
     p_e = torch.exp(s - p_m[:, :, :, None])
-    p_sum = torch.sum(
-        torch.where(
-            ((torch.arange(L, device=device)[:, None] - torch.arange(T, device=device) - L + T) >= 0), p_e, 0
-        ),
-        dim=3,
-    )
+    p_sum = torch.sum(torch.where(inside, p_e, 0), dim=3)
     p = p_e / p_sum[:, :, :, None]
     o_2 = torch.einsum(
-        "abce,abde->abcd",
-        torch.broadcast_to(
-            torch.where(
-                ((torch.arange(L, device=device)[:, None] - torch.arange(T, device=device) - L + T) >= 0),
-                p,
-                0,
-            ),
-            (B, Hq, L, T),
-        ),
-        torch.broadcast_to(
-            v[
-                torch.arange(B, device=device)[:, None, None, None],
-                (torch.arange(Hq, device=device)[:, None, None] // (Hq // Hkv)),
-                torch.arange(T, device=device),
-                torch.arange(D, device=device)[:, None],
-            ],
-            (B, Hq, D, T),
-        ),
+        "abce,abed->abcd",
+        torch.broadcast_to(torch.where(inside, p, 0), (B, Hq, L, T)).to(half),
+        v.repeat_interleave(Hq // Hkv, dim=1),
     )
-    lse_m = torch.amax(
-        torch.where(
-            ((torch.arange(L, device=device)[:, None] - torch.arange(T, device=device) - L + T) >= 0),
-            s,
-            float("-inf"),
-        ),
-        dim=3,
-    )
-    lse_sum = torch.sum(
-        torch.where(
-            ((torch.arange(L, device=device)[:, None] - torch.arange(T, device=device) - L + T) >= 0),
-            torch.exp(s - lse_m[:, :, :, None]),
-            0,
-        ),
-        dim=3,
-    )
+    o_2 = o_2.to(real)
+    lse_m = torch.amax(torch.where(inside, s, float("-inf")), dim=3)
+    lse_sum = torch.sum(torch.where(inside, torch.exp(s - lse_m[:, :, :, None]), 0), dim=3)
     lse_2 = lse_m + torch.log(lse_sum)
-    return o_2.to(real if real == torch.float64 else torch.bfloat16), lse_2.to(real)
+    return o_2.to(half), lse_2.to(real)
 
 
 DRIVER_ATTENTION_CAUSAL = bench.Driver(
     op="attention_causal",
     spec="specs/attention/prefill.op",
     spec_hash="14ff3379e7480eb149fcffe61274a07476868f62978a733f781a06c0f3fdb02f",
-    kernel_hash="d7e1928bfb9af8a8c7a3847b64765656551b7473836b13958b585ad7574ac373",
+    kernel_hash="e871cd9326e85d32d8ca90b5ea6bc9c65cfb9110a16e28a3d8fc3321f6acfa75",
     opspec_version="0.1.0",
     function=kernel.attention_causal,
     reference=reference_attention_causal,
@@ -263,6 +159,7 @@ DRIVER_ATTENTION_CAUSAL = bench.Driver(
         bench.TensorInput("k", dtype="bf16", extents=lambda d: (d["B"], d["Hkv"], d["T"], d["D"])),
         bench.TensorInput("v", dtype="bf16", extents=lambda d: (d["B"], d["Hkv"], d["T"], d["D"])),
     ),
+    rows={"q": 0, "k": 0, "v": 0, "o": 0, "lse": 0},
     outputs=("o", "lse"),
     dtypes={},
     workloads={
@@ -274,16 +171,38 @@ DRIVER_ATTENTION_CAUSAL = bench.Driver(
 )
 
 
-def reference_attention_window(q, k, v):
+def reference_attention_window(q, k, v, *, W):
     """The spec in plain torch: float64 inputs are computed in float64, others in f32."""
-    raise NotImplementedError("plain torch has no line for dim W is not an axis of any input")
+    B = q.shape[0]
+    H = q.shape[1]
+    L = q.shape[2]
+    D = q.shape[3]
+    T = k.shape[2]
+    device = q.device
+    real = torch.float64 if q.dtype == torch.float64 else torch.float32
+    half = real if real == torch.float64 else torch.bfloat16
+    s_sum = torch.einsum("abce,abde->abcd", q, k)
+    s_sum = s_sum.to(real)
+    s = s_sum / torch.sqrt(torch.as_tensor(D, dtype=real, device=device))
+    inside = ((torch.arange(L, device=device)[:, None] - torch.arange(T, device=device) - L + T) >= 0) & (
+        (-torch.arange(L, device=device)[:, None] + torch.arange(T, device=device) + L - T + W - 1) >= 0
+    )
+    p_m = torch.amax(torch.where(inside, s, float("-inf")), dim=3)
+    p_e = torch.exp(s - p_m[:, :, :, None])
+    p_sum = torch.sum(torch.where(inside, p_e, 0), dim=3)
+    p = p_e / p_sum[:, :, :, None]
+    o_2 = torch.einsum(
+        "abce,abed->abcd", torch.broadcast_to(torch.where(inside, p, 0), (B, H, L, T)).to(half), v
+    )
+    o_2 = o_2.to(real)
+    return o_2.to(half)
 
 
 DRIVER_ATTENTION_WINDOW = bench.Driver(
     op="attention_window",
     spec="specs/attention/prefill.op",
     spec_hash="14ff3379e7480eb149fcffe61274a07476868f62978a733f781a06c0f3fdb02f",
-    kernel_hash="d7e1928bfb9af8a8c7a3847b64765656551b7473836b13958b585ad7574ac373",
+    kernel_hash="e871cd9326e85d32d8ca90b5ea6bc9c65cfb9110a16e28a3d8fc3321f6acfa75",
     opspec_version="0.1.0",
     function=kernel.attention_window,
     reference=reference_attention_window,
@@ -295,6 +214,8 @@ DRIVER_ATTENTION_WINDOW = bench.Driver(
         bench.TensorInput("k", dtype="bf16", extents=lambda d: (d["B"], d["H"], d["T"], d["D"])),
         bench.TensorInput("v", dtype="bf16", extents=lambda d: (d["B"], d["H"], d["T"], d["D"])),
     ),
+    keywords=lambda d: {"W": d["W"]},
+    rows={"q": 1, "k": 1, "v": 1, "o": 1},
     outputs=("o",),
     dtypes={},
     workloads={

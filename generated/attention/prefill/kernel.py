@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import copying, launch, library
-from opspec.runtime.device import grouped, maximum, reduce_max
+from opspec.runtime.device import dot_inside, grouped, maximum, reduce_max
 
 
 @triton.jit
@@ -77,7 +77,11 @@ def _attention_flash(
                 + d[:, None] * k_stride_D
             )
             mask_2 = (d[:, None] < D) & (t[None, :] < T)
-            k = tl.load(k_at, mask=mask_2, other=0.0)
+            k = (
+                tl.load(k_at, mask=mask_2, other=0.0)
+                if t_part == 1
+                else tl.load(k_at, mask=d[:, None] < D, other=0.0)
+            )
             s_sum = tl.dot(q, k, input_precision="ieee")
             # s: bf16[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D)
             m_chunk = reduce_max(
@@ -102,7 +106,11 @@ def _attention_flash(
                 + d[None, :] * v_stride_D
             )
             mask_3 = (t[:, None] < T) & (d[None, :] < D)
-            v = tl.load(v_at, mask=mask_3, other=0.0)
+            v = (
+                tl.load(v_at, mask=mask_3, other=0.0)
+                if t_part == 1
+                else tl.load(v_at, mask=d[None, :] < D, other=0.0)
+            )
             # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
             o_sum = o_sum * scale[:, None]
             o_sum = tl.dot(
@@ -284,7 +292,11 @@ def _attention_flash_part(
                 + d[:, None] * k_stride_D
             )
             mask_2 = (d[:, None] < D) & (t[None, :] < T)
-            k = tl.load(k_at, mask=mask_2, other=0.0)
+            k = (
+                tl.load(k_at, mask=mask_2, other=0.0)
+                if t_part == 1
+                else tl.load(k_at, mask=d[:, None] < D, other=0.0)
+            )
             s_sum = tl.dot(q, k, input_precision="ieee")
             # s: bf16[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D)
             m_chunk = reduce_max(
@@ -309,7 +321,11 @@ def _attention_flash_part(
                 + d[None, :] * v_stride_D
             )
             mask_3 = (t[:, None] < T) & (d[None, :] < D)
-            v = tl.load(v_at, mask=mask_3, other=0.0)
+            v = (
+                tl.load(v_at, mask=mask_3, other=0.0)
+                if t_part == 1
+                else tl.load(v_at, mask=d[None, :] < D, other=0.0)
+            )
             # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
             o_sum = o_sum * scale[:, None]
             o_sum = tl.dot(
@@ -2327,7 +2343,11 @@ def _attention_lse_flash(
                 + d[:, None] * k_stride_D
             )
             mask_2 = (d[:, None] < D) & (t[None, :] < T)
-            k = tl.load(k_at, mask=mask_2, other=0.0)
+            k = (
+                tl.load(k_at, mask=mask_2, other=0.0)
+                if t_part == 1
+                else tl.load(k_at, mask=d[:, None] < D, other=0.0)
+            )
             s_sum = tl.dot(q, k, input_precision="ieee")
             # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D)
             m_chunk = reduce_max(
@@ -2352,7 +2372,11 @@ def _attention_lse_flash(
                 + d[None, :] * v_stride_D
             )
             mask_3 = (t[:, None] < T) & (d[None, :] < D)
-            v = tl.load(v_at, mask=mask_3, other=0.0)
+            v = (
+                tl.load(v_at, mask=mask_3, other=0.0)
+                if t_part == 1
+                else tl.load(v_at, mask=d[None, :] < D, other=0.0)
+            )
             # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
             o_sum = o_sum * scale[:, None]
             o_sum = tl.dot(
@@ -2550,7 +2574,11 @@ def _attention_lse_flash_part(
                 + d[:, None] * k_stride_D
             )
             mask_2 = (d[:, None] < D) & (t[None, :] < T)
-            k = tl.load(k_at, mask=mask_2, other=0.0)
+            k = (
+                tl.load(k_at, mask=mask_2, other=0.0)
+                if t_part == 1
+                else tl.load(k_at, mask=d[:, None] < D, other=0.0)
+            )
             s_sum = tl.dot(q, k, input_precision="ieee")
             # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D)
             m_chunk = reduce_max(
@@ -2575,7 +2603,11 @@ def _attention_lse_flash_part(
                 + d[None, :] * v_stride_D
             )
             mask_3 = (t[:, None] < T) & (d[None, :] < D)
-            v = tl.load(v_at, mask=mask_3, other=0.0)
+            v = (
+                tl.load(v_at, mask=mask_3, other=0.0)
+                if t_part == 1
+                else tl.load(v_at, mask=d[None, :] < D, other=0.0)
+            )
             # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
             o_sum = o_sum * scale[:, None]
             o_sum = tl.dot(
@@ -3228,7 +3260,11 @@ def _attention_causal_flash(
                 + d[:, None] * k_stride_D
             )
             mask_2 = (d[:, None] < D) & (t[None, :] < T)
-            k = tl.load(k_at, mask=mask_2, other=0.0)
+            k = (
+                tl.load(k_at, mask=mask_2, other=0.0)
+                if t_part == 1
+                else tl.load(k_at, mask=d[:, None] < D, other=0.0)
+            )
             s_sum = tl.dot(q, k, input_precision="ieee")
             # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D) for t < l + 1 + T - L
             mask_3 = (t[None, :] < T) & ((t + L)[None, :] <= (l + T)[:, None])
@@ -3252,15 +3288,17 @@ def _attention_causal_flash(
                 + d[None, :] * v_stride_D
             )
             mask_4 = (t[:, None] < T) & (d[None, :] < D)
-            v = tl.load(v_at, mask=mask_4, other=0.0)
+            v = (
+                tl.load(v_at, mask=mask_4, other=0.0)
+                if t_part == 1
+                else tl.load(v_at, mask=d[None, :] < D, other=0.0)
+            )
             # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
             o_sum = o_sum * scale[:, None]
-            o_sum = tl.dot(
-                (tl.where(mask_3, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
-                v,
-                o_sum,
-                input_precision="ieee",
-            )
+            if t_part == 1:
+                o_sum = dot_inside(tl.where(mask_3, e, 0.0).to(tl.bfloat16), v, mask_3, None, o_sum, "ieee")
+            else:
+                o_sum = tl.dot(e.to(tl.bfloat16), v, o_sum, input_precision="ieee")
             m = m_new
     # a row without a finite value is what IEEE arithmetic makes of it
     p_sum = tl.where((m == float("-inf")) & (T > 0) & (l + T + 1 - L > 0), float("nan"), p_sum)
@@ -3349,12 +3387,10 @@ def _attention_causal_flash_described(
             v = v_desc.load([b, h // (Hq // Hkv), t_start, 0]).reshape(BLOCK_T, BLOCK_D)
             # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
             o_sum = o_sum * scale[:, None]
-            o_sum = tl.dot(
-                (tl.where(mask, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
-                v,
-                o_sum,
-                input_precision="ieee",
-            )
+            if t_part == 1:
+                o_sum = dot_inside(tl.where(mask, e, 0.0).to(tl.bfloat16), v, mask, None, o_sum, "ieee")
+            else:
+                o_sum = tl.dot(e.to(tl.bfloat16), v, o_sum, input_precision="ieee")
             m = m_new
     # a row without a finite value is what IEEE arithmetic makes of it
     p_sum = tl.where((m == float("-inf")) & (T > 0) & (l + T + 1 - L > 0), float("nan"), p_sum)
@@ -3462,7 +3498,11 @@ def _attention_causal_flash_part(
                 + d[:, None] * k_stride_D
             )
             mask_2 = (d[:, None] < D) & (t[None, :] < T)
-            k = tl.load(k_at, mask=mask_2, other=0.0)
+            k = (
+                tl.load(k_at, mask=mask_2, other=0.0)
+                if t_part == 1
+                else tl.load(k_at, mask=d[:, None] < D, other=0.0)
+            )
             s_sum = tl.dot(q, k, input_precision="ieee")
             # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D) for t < l + 1 + T - L
             mask_3 = (t[None, :] < T) & ((t + L)[None, :] <= (l + T)[:, None])
@@ -3486,15 +3526,17 @@ def _attention_causal_flash_part(
                 + d[None, :] * v_stride_D
             )
             mask_4 = (t[:, None] < T) & (d[None, :] < D)
-            v = tl.load(v_at, mask=mask_4, other=0.0)
+            v = (
+                tl.load(v_at, mask=mask_4, other=0.0)
+                if t_part == 1
+                else tl.load(v_at, mask=d[None, :] < D, other=0.0)
+            )
             # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
             o_sum = o_sum * scale[:, None]
-            o_sum = tl.dot(
-                (tl.where(mask_3, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
-                v,
-                o_sum,
-                input_precision="ieee",
-            )
+            if t_part == 1:
+                o_sum = dot_inside(tl.where(mask_3, e, 0.0).to(tl.bfloat16), v, mask_3, None, o_sum, "ieee")
+            else:
+                o_sum = tl.dot(e.to(tl.bfloat16), v, o_sum, input_precision="ieee")
             m = m_new
     m_part_at = (
         m_part_ptr
@@ -3610,12 +3652,10 @@ def _attention_causal_flash_part_described(
             v = v_desc.load([b, h // (Hq // Hkv), t_start, 0]).reshape(BLOCK_T, BLOCK_D)
             # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
             o_sum = o_sum * scale[:, None]
-            o_sum = tl.dot(
-                (tl.where(mask, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
-                v,
-                o_sum,
-                input_precision="ieee",
-            )
+            if t_part == 1:
+                o_sum = dot_inside(tl.where(mask, e, 0.0).to(tl.bfloat16), v, mask, None, o_sum, "ieee")
+            else:
+                o_sum = tl.dot(e.to(tl.bfloat16), v, o_sum, input_precision="ieee")
             m = m_new
     m_part_at = (
         m_part_ptr
@@ -4151,7 +4191,11 @@ def _attention_window_flash(
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
             k_at = k_ptr + b * k_stride_B + h * k_stride_H + t[None, :] * k_stride_T + d[:, None] * k_stride_D
             mask_2 = (d[:, None] < D) & (t[None, :] < T)
-            k = tl.load(k_at, mask=mask_2, other=0.0)
+            k = (
+                tl.load(k_at, mask=mask_2, other=0.0)
+                if t_part != 1
+                else tl.load(k_at, mask=d[:, None] < D, other=0.0)
+            )
             s_sum = tl.dot(q, k, input_precision="ieee")
             # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h, t, d]) / sqrt(D) for 0 <= l + T - L - t < W
             mask_3 = (
@@ -4173,15 +4217,17 @@ def _attention_window_flash(
             p_sum = p_sum + p_sum_chunk
             v_at = v_ptr + b * v_stride_B + h * v_stride_H + t[:, None] * v_stride_T + d[None, :] * v_stride_D
             mask_4 = (t[:, None] < T) & (d[None, :] < D)
-            v = tl.load(v_at, mask=mask_4, other=0.0)
+            v = (
+                tl.load(v_at, mask=mask_4, other=0.0)
+                if t_part != 1
+                else tl.load(v_at, mask=d[None, :] < D, other=0.0)
+            )
             # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h, t, d])
             o_sum = o_sum * scale[:, None]
-            o_sum = tl.dot(
-                (tl.where(mask_3, e, 0.0) if t_part != 1 else e).to(tl.bfloat16),
-                v,
-                o_sum,
-                input_precision="ieee",
-            )
+            if t_part != 1:
+                o_sum = dot_inside(tl.where(mask_3, e, 0.0).to(tl.bfloat16), v, mask_3, None, o_sum, "ieee")
+            else:
+                o_sum = tl.dot(e.to(tl.bfloat16), v, o_sum, input_precision="ieee")
             m = m_new
     # a row without a finite value is what IEEE arithmetic makes of it
     p_sum = tl.where(
@@ -4305,12 +4351,10 @@ def _attention_window_flash_described(
             v = v_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D)
             # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h, t, d])
             o_sum = o_sum * scale[:, None]
-            o_sum = tl.dot(
-                (tl.where(mask, e, 0.0) if t_part != 1 else e).to(tl.bfloat16),
-                v,
-                o_sum,
-                input_precision="ieee",
-            )
+            if t_part != 1:
+                o_sum = dot_inside(tl.where(mask, e, 0.0).to(tl.bfloat16), v, mask, None, o_sum, "ieee")
+            else:
+                o_sum = tl.dot(e.to(tl.bfloat16), v, o_sum, input_precision="ieee")
             m = m_new
     # a row without a finite value is what IEEE arithmetic makes of it
     p_sum = tl.where(
@@ -4472,7 +4516,11 @@ def _attention_window_flash_part(
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
             k_at = k_ptr + b * k_stride_B + h * k_stride_H + t[None, :] * k_stride_T + d[:, None] * k_stride_D
             mask_2 = (d[:, None] < D) & (t[None, :] < T)
-            k = tl.load(k_at, mask=mask_2, other=0.0)
+            k = (
+                tl.load(k_at, mask=mask_2, other=0.0)
+                if t_part != 1
+                else tl.load(k_at, mask=d[:, None] < D, other=0.0)
+            )
             s_sum = tl.dot(q, k, input_precision="ieee")
             # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h, t, d]) / sqrt(D) for 0 <= l + T - L - t < W
             mask_3 = (
@@ -4494,15 +4542,17 @@ def _attention_window_flash_part(
             p_sum = p_sum + p_sum_chunk
             v_at = v_ptr + b * v_stride_B + h * v_stride_H + t[:, None] * v_stride_T + d[None, :] * v_stride_D
             mask_4 = (t[:, None] < T) & (d[None, :] < D)
-            v = tl.load(v_at, mask=mask_4, other=0.0)
+            v = (
+                tl.load(v_at, mask=mask_4, other=0.0)
+                if t_part != 1
+                else tl.load(v_at, mask=d[None, :] < D, other=0.0)
+            )
             # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h, t, d])
             o_sum = o_sum * scale[:, None]
-            o_sum = tl.dot(
-                (tl.where(mask_3, e, 0.0) if t_part != 1 else e).to(tl.bfloat16),
-                v,
-                o_sum,
-                input_precision="ieee",
-            )
+            if t_part != 1:
+                o_sum = dot_inside(tl.where(mask_3, e, 0.0).to(tl.bfloat16), v, mask_3, None, o_sum, "ieee")
+            else:
+                o_sum = tl.dot(e.to(tl.bfloat16), v, o_sum, input_precision="ieee")
             m = m_new
     m_part_at = (
         m_part_ptr
@@ -4665,12 +4715,10 @@ def _attention_window_flash_part_described(
             v = v_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D)
             # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h, t, d])
             o_sum = o_sum * scale[:, None]
-            o_sum = tl.dot(
-                (tl.where(mask, e, 0.0) if t_part != 1 else e).to(tl.bfloat16),
-                v,
-                o_sum,
-                input_precision="ieee",
-            )
+            if t_part != 1:
+                o_sum = dot_inside(tl.where(mask, e, 0.0).to(tl.bfloat16), v, mask, None, o_sum, "ieee")
+            else:
+                o_sum = tl.dot(e.to(tl.bfloat16), v, o_sum, input_precision="ieee")
             m = m_new
     m_part_at = (
         m_part_ptr

@@ -11,13 +11,33 @@ Run it by itself:
 """
 
 import kernel
+import torch
 
 from opspec.runtime import bench, launch
 
 
 def reference(k, v, slot, k_cache, v_cache):
     """The spec in plain torch: float64 inputs are computed in float64, others in f32."""
-    raise NotImplementedError("plain torch has no line for a write at a gathered or compound index")
+    k_dtype = k.dtype
+    H = k.shape[1]
+    D = k.shape[2]
+    device = k.device
+    real = torch.float64 if k.dtype == torch.float64 else torch.float32
+    k = k.to(real)
+    v = v.to(real)
+    k_cache = k_cache.to(real)
+    v_cache = v_cache.to(real)
+    k_cache_new = k
+    v_cache_new = v
+    k_cache_whole = k_cache.clone()
+    k_cache_whole[
+        slot[:, None, None], torch.arange(H, device=device)[:, None], torch.arange(D, device=device)
+    ] = k_cache_new
+    v_cache_whole = v_cache.clone()
+    v_cache_whole[
+        slot[:, None, None], torch.arange(H, device=device)[:, None], torch.arange(D, device=device)
+    ] = v_cache_new
+    return k_cache_whole.to(k_dtype), v_cache_whole.to(k_dtype)
 
 
 DRIVER = bench.Driver(
@@ -40,6 +60,7 @@ DRIVER = bench.Driver(
         bench.TensorInput("k_cache", dtype="X", extents=lambda d: (d["S"], d["H"], d["D"]), inout=True),
         bench.TensorInput("v_cache", dtype="X", extents=lambda d: (d["S"], d["H"], d["D"]), inout=True),
     ),
+    rows={"k": 2, "v": 2, "k_cache": 2, "v_cache": 2},
     outputs=(),
     dtypes={"X": ("bf16", "f16")},
     workloads={

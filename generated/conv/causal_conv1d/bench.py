@@ -29,8 +29,8 @@ def reference(x, w, bias):
     w = w.to(real)
     bias = bias.to(real)
     y_sum = torch.einsum(
-        "cd,abcd->abc",
-        torch.broadcast_to(w.permute(1, 0), (C, K)),
+        "dc,abcd->abc",
+        w,
         torch.broadcast_to(
             torch.where(
                 (
@@ -74,6 +74,7 @@ DRIVER = bench.Driver(
         bench.TensorInput("w", dtype="X", extents=lambda d: (d["K"], d["C"])),
         bench.TensorInput("bias", dtype="X", extents=lambda d: (d["C"],)),
     ),
+    rows={"x": 2, "w": 1, "bias": 0, "y": 2},
     outputs=("y",),
     dtypes={"X": ("bf16", "f16", "f32")},
     workloads={

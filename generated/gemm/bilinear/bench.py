@@ -19,14 +19,12 @@ from opspec.runtime import bench, launch
 def reference(x, w, z, bias):
     """The spec in plain torch: float64 inputs are computed in float64, others in f32."""
     x_dtype = x.dtype
-    M = x.shape[0]
-    O = w.shape[0]
-    J = w.shape[2]
     real = torch.float64 if x.dtype == torch.float64 else torch.float32
     z = z.to(real)
     bias = bias.to(real)
-    t = torch.einsum("ad,bdc->abc", x, w).to(real)
-    y_sum = torch.einsum("abc,ac->ab", torch.broadcast_to(t, (M, O, J)), torch.broadcast_to(z, (M, J)))
+    t = torch.einsum("ad,bdc->abc", x, w)
+    t = t.to(real)
+    y_sum = torch.einsum("abc,ac->ab", t, z)
     y_2 = y_sum + bias
     return y_2.to(x_dtype)
 
@@ -35,7 +33,7 @@ DRIVER = bench.Driver(
     op="bilinear",
     spec="specs/gemm/bilinear.op",
     spec_hash="103b0818c3677353a13266d19b746ebea91c5e0af5a7fdbe156aa97a76c04e9a",
-    kernel_hash="9ae64f2c46349133d3d3031ba3a27ef069cae4f2d680b4a0455d70d386b864f8",
+    kernel_hash="2bcee18d1ee37b9a04cc20d4ba20b53cc78df33d323f7cef9f0582e7d78c6a3b",
     opspec_version="0.1.0",
     function=kernel.bilinear,
     reference=reference,
@@ -44,10 +42,13 @@ DRIVER = bench.Driver(
     ),
     inputs=(
         bench.TensorInput("x", dtype="X", extents=lambda d: (d["M"], d["I"])),
-        bench.TensorInput("w", dtype="X", extents=lambda d: (d["O"], d["I"], d["J"])),
-        bench.TensorInput("z", dtype="X", extents=lambda d: (d["M"], d["J"])),
+        bench.TensorInput(
+            "w", dtype="X", extents=lambda d: (d["O"], d["I"], d["J"]), scale=lambda d: d["I"] ** -0.5
+        ),
+        bench.TensorInput("z", dtype="X", extents=lambda d: (d["M"], d["J"]), scale=lambda d: d["J"] ** -0.5),
         bench.TensorInput("bias", dtype="X", extents=lambda d: (d["O"],)),
     ),
+    rows={"x": 0, "z": 0, "y": 0},
     outputs=("y",),
     dtypes={"X": ("bf16", "f16", "f32")},
     workloads={

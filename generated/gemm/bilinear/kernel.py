@@ -239,7 +239,9 @@ def _bilinear_form_streamed2(
             j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
             z_at = z_ptr + m[:, None] * z_stride_M + j[None, :] * z_stride_J
             mask = (m[:, None] < M) & (j[None, :] < J)
-            z = tl.load(z_at, mask=mask, other=0.0).to(tl.float32)
+            z = (tl.load(z_at, mask=mask, other=0.0) if j_part == 1 else tl.load(z_at, mask=m[:, None] < M, other=0.0)).to(
+                tl.float32
+            )
             t = tl.zeros((BLOCK_M, BLOCK_J), tl.float32)
             for i_start in range(0, I, BLOCK_I):
                 i = (i_start + tl.arange(0, BLOCK_I)).to(INDEX)
@@ -248,7 +250,11 @@ def _bilinear_form_streamed2(
                 x = tl.load(x_at, mask=mask_2, other=0.0)
                 w_at = w_ptr + o * w_stride_O + i[:, None] * w_stride_I + j[None, :] * w_stride_J
                 mask_3 = (i[:, None] < I) & (j[None, :] < J)
-                w = tl.load(w_at, mask=mask_3, other=0.0)
+                w = (
+                    tl.load(w_at, mask=mask_3, other=0.0)
+                    if j_part == 1
+                    else tl.load(w_at, mask=i[:, None] < I, other=0.0)
+                )
                 # t[m, o, j] = sum[i](x[m, i] * w[o, i, j])
                 t = tl.dot(x, w, t, input_precision="ieee")
             y_sum_chunk = tl.sum(tl.where(j[None, :] < J, t * z, 0.0) if j_part == 1 else t * z, axis=1)
@@ -294,7 +300,9 @@ def _bilinear_form_streamed2_described(
             j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
             z_at = z_ptr + m[:, None] * z_stride_M + j[None, :] * z_stride_J
             mask = (m[:, None] < M) & (j[None, :] < J)
-            z = tl.load(z_at, mask=mask, other=0.0).to(tl.float32)
+            z = (tl.load(z_at, mask=mask, other=0.0) if j_part == 1 else tl.load(z_at, mask=m[:, None] < M, other=0.0)).to(
+                tl.float32
+            )
             t = tl.zeros((BLOCK_M, BLOCK_J), tl.float32)
             for i_start in range(0, I, BLOCK_I):
                 x = x_desc.load([m_first, i_start])
@@ -357,7 +365,9 @@ def _bilinear_form_streamed2_part(
             j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
             z_at = z_ptr + m[:, None] * z_stride_M + j[None, :] * z_stride_J
             mask = (m[:, None] < M) & (j[None, :] < J)
-            z = tl.load(z_at, mask=mask, other=0.0).to(tl.float32)
+            z = (tl.load(z_at, mask=mask, other=0.0) if j_part == 1 else tl.load(z_at, mask=m[:, None] < M, other=0.0)).to(
+                tl.float32
+            )
             t = tl.zeros((BLOCK_M, BLOCK_J), tl.float32)
             for i_start in range(0, I, BLOCK_I):
                 i = (i_start + tl.arange(0, BLOCK_I)).to(INDEX)
@@ -366,7 +376,11 @@ def _bilinear_form_streamed2_part(
                 x = tl.load(x_at, mask=mask_2, other=0.0)
                 w_at = w_ptr + o * w_stride_O + i[:, None] * w_stride_I + j[None, :] * w_stride_J
                 mask_3 = (i[:, None] < I) & (j[None, :] < J)
-                w = tl.load(w_at, mask=mask_3, other=0.0)
+                w = (
+                    tl.load(w_at, mask=mask_3, other=0.0)
+                    if j_part == 1
+                    else tl.load(w_at, mask=i[:, None] < I, other=0.0)
+                )
                 # t[m, o, j] = sum[i](x[m, i] * w[o, i, j])
                 t = tl.dot(x, w, t, input_precision="ieee")
             y_sum_chunk = tl.sum(tl.where(j[None, :] < J, t * z, 0.0) if j_part == 1 else t * z, axis=1)
@@ -422,7 +436,9 @@ def _bilinear_form_streamed2_part_described(
             j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
             z_at = z_ptr + m[:, None] * z_stride_M + j[None, :] * z_stride_J
             mask = (m[:, None] < M) & (j[None, :] < J)
-            z = tl.load(z_at, mask=mask, other=0.0).to(tl.float32)
+            z = (tl.load(z_at, mask=mask, other=0.0) if j_part == 1 else tl.load(z_at, mask=m[:, None] < M, other=0.0)).to(
+                tl.float32
+            )
             t = tl.zeros((BLOCK_M, BLOCK_J), tl.float32)
             for i_start in range(0, I, BLOCK_I):
                 x = x_desc.load([m_first, i_start])
@@ -489,16 +505,14 @@ def _configure_bilinear_form(
     """Kernel, grid and launch options of `form` for one shape."""
     BLOCK_I = launch.power_of_2(I, 16)
     BLOCK_J = launch.power_of_2(J, 16)
-    if BLOCK_I * BLOCK_J <= 512 and launch.chosen(tuned, "_bilinear_form_resident"):
-        BLOCK_M = launch.power_of_2(
-            M, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_I, BLOCK_J)))
-        )
+    BLOCK_M = launch.whole_rows(M, BLOCK_J, BLOCK_I, BLOCK_I * BLOCK_J, width, 232448)
+    if BLOCK_M > 0 and launch.chosen(tuned, "_bilinear_form_resident"):
         options = {
             "BLOCK_M": BLOCK_M,
             "BLOCK_I": BLOCK_I,
             "BLOCK_J": BLOCK_J,
-            "num_warps": 8 if width < 4 else 4,
-            "num_stages": 2,
+            "num_warps": 8 if BLOCK_M > 64 else 4,
+            "num_stages": 1,
             "enable_fp_fusion": True,
         }
         options = launch.over(options, tuned, "_bilinear_form_resident")

@@ -20,8 +20,10 @@ def reference(x, w, v):
     """The spec in plain torch: float64 inputs are computed in float64, others in f32."""
     x_dtype = x.dtype
     real = torch.float64 if x.dtype == torch.float64 else torch.float32
-    g = torch.einsum("ac,cb->ab", x, w).to(real)
-    u = torch.einsum("ac,cb->ab", x, v).to(real)
+    g = torch.einsum("ac,cb->ab", x, w)
+    g = g.to(real)
+    u = torch.einsum("ac,cb->ab", x, v)
+    u = u.to(real)
     y_2 = g * (1.0 / (1.0 + torch.exp(-g))) * u
     return y_2.to(x_dtype)
 
@@ -37,9 +39,10 @@ DRIVER = bench.Driver(
     cost=lambda d, t: kernel.gated_mlp_cost(M=d["M"], N=d["N"], K=d["K"], sizeof_X=launch.size_of(t["X"])),
     inputs=(
         bench.TensorInput("x", dtype="X", extents=lambda d: (d["M"], d["K"])),
-        bench.TensorInput("w", dtype="X", extents=lambda d: (d["K"], d["N"])),
-        bench.TensorInput("v", dtype="X", extents=lambda d: (d["K"], d["N"])),
+        bench.TensorInput("w", dtype="X", extents=lambda d: (d["K"], d["N"]), scale=lambda d: d["K"] ** -0.5),
+        bench.TensorInput("v", dtype="X", extents=lambda d: (d["K"], d["N"]), scale=lambda d: d["K"] ** -0.5),
     ),
+    rows={"w": 1, "v": 1, "y": 1},
     outputs=("y",),
     dtypes={"X": ("bf16", "f16", "f32")},
     workloads={

@@ -21,7 +21,8 @@ def reference(x, w, bias):
     x_dtype = x.dtype
     real = torch.float64 if x.dtype == torch.float64 else torch.float32
     bias = bias.to(real)
-    y_sum = torch.einsum("ac,bc->ab", x, w).to(real)
+    y_sum = torch.einsum("ac,bc->ab", x, w)
+    y_sum = y_sum.to(real)
     y_x = y_sum + bias
     y_2 = 0.5 * y_x * (1.0 + torch.tanh(0.7978845608028654 * (y_x + 0.044715 * y_x * y_x * y_x)))
     return y_2.to(x_dtype)
@@ -38,9 +39,10 @@ DRIVER = bench.Driver(
     cost=lambda d, t: kernel.linear_gelu_cost(M=d["M"], N=d["N"], K=d["K"], sizeof_X=launch.size_of(t["X"])),
     inputs=(
         bench.TensorInput("x", dtype="X", extents=lambda d: (d["M"], d["K"])),
-        bench.TensorInput("w", dtype="X", extents=lambda d: (d["N"], d["K"])),
+        bench.TensorInput("w", dtype="X", extents=lambda d: (d["N"], d["K"]), scale=lambda d: d["K"] ** -0.5),
         bench.TensorInput("bias", dtype="X", extents=lambda d: (d["N"],)),
     ),
+    rows={"w": 0, "bias": 0, "y": 1},
     outputs=("y",),
     dtypes={"X": ("bf16", "f16", "f32")},
     workloads={

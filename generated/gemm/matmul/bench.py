@@ -20,7 +20,8 @@ def reference_matmul(a, b):
     """The spec in plain torch: float64 inputs are computed in float64, others in f32."""
     a_dtype = a.dtype
     real = torch.float64 if a.dtype == torch.float64 else torch.float32
-    c_2 = torch.einsum("ac,cb->ab", a, b).to(real)
+    c_2 = torch.einsum("ac,cb->ab", a, b)
+    c_2 = c_2.to(real)
     return c_2.to(a_dtype)
 
 
@@ -35,8 +36,9 @@ DRIVER_MATMUL = bench.Driver(
     cost=lambda d, t: kernel.matmul_cost(M=d["M"], N=d["N"], K=d["K"], sizeof_X=launch.size_of(t["X"])),
     inputs=(
         bench.TensorInput("a", dtype="X", extents=lambda d: (d["M"], d["K"])),
-        bench.TensorInput("b", dtype="X", extents=lambda d: (d["K"], d["N"])),
+        bench.TensorInput("b", dtype="X", extents=lambda d: (d["K"], d["N"]), scale=lambda d: d["K"] ** -0.5),
     ),
+    rows={"b": 1, "c": 1},
     outputs=("c",),
     dtypes={"X": ("bf16", "f16", "f32")},
     workloads={
@@ -56,7 +58,8 @@ def reference_matmul_nt(a, b):
     """The spec in plain torch: float64 inputs are computed in float64, others in f32."""
     a_dtype = a.dtype
     real = torch.float64 if a.dtype == torch.float64 else torch.float32
-    c_2 = torch.einsum("ac,bc->ab", a, b).to(real)
+    c_2 = torch.einsum("ac,bc->ab", a, b)
+    c_2 = c_2.to(real)
     return c_2.to(a_dtype)
 
 
@@ -71,8 +74,9 @@ DRIVER_MATMUL_NT = bench.Driver(
     cost=lambda d, t: kernel.matmul_nt_cost(M=d["M"], N=d["N"], K=d["K"], sizeof_X=launch.size_of(t["X"])),
     inputs=(
         bench.TensorInput("a", dtype="X", extents=lambda d: (d["M"], d["K"])),
-        bench.TensorInput("b", dtype="X", extents=lambda d: (d["N"], d["K"])),
+        bench.TensorInput("b", dtype="X", extents=lambda d: (d["N"], d["K"]), scale=lambda d: d["K"] ** -0.5),
     ),
+    rows={"b": 0, "c": 1},
     outputs=("c",),
     dtypes={"X": ("bf16", "f16", "f32")},
     workloads={
@@ -88,7 +92,8 @@ def reference_matmul_tn(a, b):
     """The spec in plain torch: float64 inputs are computed in float64, others in f32."""
     a_dtype = a.dtype
     real = torch.float64 if a.dtype == torch.float64 else torch.float32
-    c_2 = torch.einsum("ca,cb->ab", a, b).to(real)
+    c_2 = torch.einsum("ca,cb->ab", a, b)
+    c_2 = c_2.to(real)
     return c_2.to(a_dtype)
 
 
@@ -103,8 +108,9 @@ DRIVER_MATMUL_TN = bench.Driver(
     cost=lambda d, t: kernel.matmul_tn_cost(M=d["M"], N=d["N"], K=d["K"], sizeof_X=launch.size_of(t["X"])),
     inputs=(
         bench.TensorInput("a", dtype="X", extents=lambda d: (d["K"], d["M"])),
-        bench.TensorInput("b", dtype="X", extents=lambda d: (d["K"], d["N"])),
+        bench.TensorInput("b", dtype="X", extents=lambda d: (d["K"], d["N"]), scale=lambda d: d["K"] ** -0.5),
     ),
+    rows={"a": 1, "c": 0},
     outputs=("c",),
     dtypes={"X": ("bf16", "f16", "f32")},
     workloads={
@@ -119,7 +125,8 @@ def reference_matmul_tt(a, b):
     """The spec in plain torch: float64 inputs are computed in float64, others in f32."""
     a_dtype = a.dtype
     real = torch.float64 if a.dtype == torch.float64 else torch.float32
-    c_2 = torch.einsum("ca,bc->ab", a, b).to(real)
+    c_2 = torch.einsum("ca,bc->ab", a, b)
+    c_2 = c_2.to(real)
     return c_2.to(a_dtype)
 
 
@@ -134,8 +141,9 @@ DRIVER_MATMUL_TT = bench.Driver(
     cost=lambda d, t: kernel.matmul_tt_cost(M=d["M"], N=d["N"], K=d["K"], sizeof_X=launch.size_of(t["X"])),
     inputs=(
         bench.TensorInput("a", dtype="X", extents=lambda d: (d["K"], d["M"])),
-        bench.TensorInput("b", dtype="X", extents=lambda d: (d["N"], d["K"])),
+        bench.TensorInput("b", dtype="X", extents=lambda d: (d["N"], d["K"]), scale=lambda d: d["K"] ** -0.5),
     ),
+    rows={"a": 1, "c": 0},
     outputs=("c",),
     dtypes={"X": ("bf16", "f16", "f32")},
     workloads={

@@ -19,18 +19,22 @@ from opspec.runtime import bench
 def reference_matmul_fp8(a, a_scale, b, b_scale):
     """The spec in plain torch: float64 inputs are computed in float64, others in f32."""
     real = torch.float64 if a.dtype == torch.float64 else torch.float32
+    half = real if real == torch.float64 else torch.bfloat16
+    a = a.to(half)
     a_scale = a_scale.to(real)
+    b = b.to(half)
     b_scale = b_scale.to(real)
-    c_sum = torch.einsum("ac,bc->ab", a, b).to(real)
+    c_sum = torch.einsum("ac,bc->ab", a, b)
+    c_sum = c_sum.to(real)
     c_2 = c_sum * a_scale[:, None] * b_scale
-    return c_2.to(real if real == torch.float64 else torch.bfloat16)
+    return c_2.to(half)
 
 
 DRIVER_MATMUL_FP8 = bench.Driver(
     op="matmul_fp8",
     spec="specs/gemm/matmul_fp8.op",
     spec_hash="8d33be06fe4d01bcfd8d3648b1867643fc00068edfd52636e65e346f6dc8ddd7",
-    kernel_hash="eddbbfcb99ba83bc9f8347feb2cefecea871e863de48c2a39dbe04211d3735c2",
+    kernel_hash="0177f9b112a44ade4d8c3ece1cfdc2e7ef887d0f4360f85299527583978e619c",
     opspec_version="0.1.0",
     function=kernel.matmul_fp8,
     reference=reference_matmul_fp8,
@@ -39,8 +43,11 @@ DRIVER_MATMUL_FP8 = bench.Driver(
         bench.TensorInput("a", dtype="f8e4m3", extents=lambda d: (d["M"], d["K"])),
         bench.TensorInput("a_scale", dtype="f32", extents=lambda d: (d["M"],)),
         bench.TensorInput("b", dtype="f8e4m3", extents=lambda d: (d["N"], d["K"])),
-        bench.TensorInput("b_scale", dtype="f32", extents=lambda d: (d["N"],)),
+        bench.TensorInput(
+            "b_scale", dtype="f32", extents=lambda d: (d["N"],), scale=lambda d: d["K"] ** -0.5
+        ),
     ),
+    rows={"a": 0, "a_scale": 0, "c": 0},
     outputs=("c",),
     dtypes={},
     workloads={
@@ -51,16 +58,27 @@ DRIVER_MATMUL_FP8 = bench.Driver(
 )
 
 
-def reference_matmul_fp8_block(a, a_scale, b, b_scale):
+def reference_matmul_fp8_block(a, a_scale, b, b_scale, *, S):
     """The spec in plain torch: float64 inputs are computed in float64, others in f32."""
-    raise NotImplementedError("plain torch has no line for dim S is not an axis of any input")
+    K = a.shape[1]
+    real = torch.float64 if a.dtype == torch.float64 else torch.float32
+    half = real if real == torch.float64 else torch.bfloat16
+    a = a.to(half)
+    a_scale = a_scale.to(real)
+    b = b.to(half)
+    b_scale = b_scale.to(real)
+    p = torch.einsum("acd,bcd->abc", a.unflatten(1, (K // S, S)), b.unflatten(1, (K // S, S)))
+    p = p.to(real)
+    s = a_scale[:, None, :] * b_scale.repeat_interleave(S, dim=0)
+    c_2 = torch.sum(p * s, dim=2)
+    return c_2.to(half)
 
 
 DRIVER_MATMUL_FP8_BLOCK = bench.Driver(
     op="matmul_fp8_block",
     spec="specs/gemm/matmul_fp8.op",
     spec_hash="8d33be06fe4d01bcfd8d3648b1867643fc00068edfd52636e65e346f6dc8ddd7",
-    kernel_hash="eddbbfcb99ba83bc9f8347feb2cefecea871e863de48c2a39dbe04211d3735c2",
+    kernel_hash="0177f9b112a44ade4d8c3ece1cfdc2e7ef887d0f4360f85299527583978e619c",
     opspec_version="0.1.0",
     function=kernel.matmul_fp8_block,
     reference=reference_matmul_fp8_block,
@@ -69,8 +87,15 @@ DRIVER_MATMUL_FP8_BLOCK = bench.Driver(
         bench.TensorInput("a", dtype="f8e4m3", extents=lambda d: (d["M"], d["K"])),
         bench.TensorInput("a_scale", dtype="f32", extents=lambda d: (d["M"], d["K"] // d["S"])),
         bench.TensorInput("b", dtype="f8e4m3", extents=lambda d: (d["N"], d["K"])),
-        bench.TensorInput("b_scale", dtype="f32", extents=lambda d: (d["N"] // d["S"], d["K"] // d["S"])),
+        bench.TensorInput(
+            "b_scale",
+            dtype="f32",
+            extents=lambda d: (d["N"] // d["S"], d["K"] // d["S"]),
+            scale=lambda d: (d["S"] * (d["K"] // d["S"])) ** -0.5,
+        ),
     ),
+    keywords=lambda d: {"S": d["S"]},
+    rows={"a": 0, "a_scale": 0, "c": 0},
     outputs=("c",),
     dtypes={},
     workloads={

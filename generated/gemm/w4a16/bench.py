@@ -11,20 +11,31 @@ Run it by itself:
 """
 
 import kernel
+import torch
 
 from opspec.runtime import bench
 
 
-def reference(x, w, scale, zero):
+def reference(x, w, scale, zero, *, S):
     """The spec in plain torch: float64 inputs are computed in float64, others in f32."""
-    raise NotImplementedError("plain torch has no line for dim S is not an axis of any input")
+    K = x.shape[1]
+    real = torch.float64 if x.dtype == torch.float64 else torch.float32
+    half = real if real == torch.float64 else torch.bfloat16
+    w = torch.stack([w & 15, (w >> 4) & 15], dim=-1).flatten(-2)[..., :K]
+    w = (w.to(torch.int32) ^ 8) - 8
+    scale = scale.to(real)
+    zero = zero.to(torch.int32)
+    d = (w - zero.repeat_interleave(S, dim=1)).to(real) * scale.repeat_interleave(S, dim=1)
+    y_2 = torch.einsum("ac,bc->ab", x, d.to(half))
+    y_2 = y_2.to(real)
+    return y_2.to(half)
 
 
 DRIVER = bench.Driver(
     op="w4a16",
     spec="specs/gemm/w4a16.op",
     spec_hash="a1426fdcae790dfe49bd651726206d81f9f83148b133cebc1be34db5a116d568",
-    kernel_hash="bf822610c08f9e5017d0cae057e3cd1454718e2b23f7c488c0416988857b4f21",
+    kernel_hash="f05f6b5d62d93ab30fc9c52b53ebe5333b905695e4ccdf52b9da57bdd99c875e",
     opspec_version="0.1.0",
     function=kernel.w4a16,
     reference=reference,
@@ -32,9 +43,16 @@ DRIVER = bench.Driver(
     inputs=(
         bench.TensorInput("x", dtype="bf16", extents=lambda d: (d["M"], d["K"])),
         bench.TensorInput("w", dtype="i4", extents=lambda d: (d["N"], d["K"]), kind="codes"),
-        bench.TensorInput("scale", dtype="bf16", extents=lambda d: (d["N"], d["K"] // d["S"])),
+        bench.TensorInput(
+            "scale",
+            dtype="bf16",
+            extents=lambda d: (d["N"], d["K"] // d["S"]),
+            scale=lambda d: 0.013 * d["K"] ** -0.5,
+        ),
         bench.TensorInput("zero", dtype="i8", extents=lambda d: (d["N"], d["K"] // d["S"]), kind="codes"),
     ),
+    keywords=lambda d: {"S": d["S"]},
+    rows={"w": 0, "scale": 0, "zero": 0, "y": 1},
     outputs=("y",),
     dtypes={},
     workloads={

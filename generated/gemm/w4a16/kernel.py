@@ -54,14 +54,22 @@ def _w4a16_product(
             k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
             x_at = x_ptr + m[:, None] * x_stride_M + k[None, :] * x_stride_K
             mask = (m[:, None] < M) & (k[None, :] < K)
-            x = tl.load(x_at, mask=mask, other=0.0)
+            x = (
+                tl.load(x_at, mask=mask, other=0.0)
+                if k_part == 1
+                else tl.load(x_at, mask=m[:, None] < M, other=0.0)
+            )
             w_at = w_ptr + n[:, None] * w_stride_N + (k[None, :] // 2) * w_stride_K
             mask_2 = (n[:, None] < N) & (k[None, :] < K)
             w = nibble(tl.load(w_at, mask=mask_2, other=0), k[None, :])
             zero_at = zero_ptr + n[:, None] * zero_stride_N + (k // S)[None, :] * zero_stride_1
-            zero = tl.load(zero_at, mask=mask_2, other=0).to(tl.int32)
+            zero = (tl.load(zero_at, mask=mask_2, other=0) if k_part == 1 else tl.load(zero_at, mask=n[:, None] < N, other=0)).to(
+                tl.int32
+            )
             scale_at = scale_ptr + n[:, None] * scale_stride_N + (k // S)[None, :] * scale_stride_1
-            scale = tl.load(scale_at, mask=mask_2, other=0.0).to(tl.float32)
+            scale = (tl.load(scale_at, mask=mask_2, other=0.0) if k_part == 1 else tl.load(scale_at, mask=n[:, None] < N, other=0.0)).to(
+                tl.float32
+            )
             # d[n, k] = (w[n, k] - zero[n, k // S]) * scale[n, k // S]
             d = (w - zero).to(tl.float32) * scale
             # y[m, n] = sum[k] using bf16 (x[m, k] * d[n, k])
@@ -119,9 +127,13 @@ def _w4a16_product_described(
             mask = (n[:, None] < N) & (k[None, :] < K)
             w = nibble(tl.load(w_at, mask=mask, other=0), k[None, :])
             zero_at = zero_ptr + n[:, None] * zero_stride_N + (k // S)[None, :] * zero_stride_1
-            zero = tl.load(zero_at, mask=mask, other=0).to(tl.int32)
+            zero = (tl.load(zero_at, mask=mask, other=0) if k_part == 1 else tl.load(zero_at, mask=n[:, None] < N, other=0)).to(
+                tl.int32
+            )
             scale_at = scale_ptr + n[:, None] * scale_stride_N + (k // S)[None, :] * scale_stride_1
-            scale = tl.load(scale_at, mask=mask, other=0.0).to(tl.float32)
+            scale = (tl.load(scale_at, mask=mask, other=0.0) if k_part == 1 else tl.load(scale_at, mask=n[:, None] < N, other=0.0)).to(
+                tl.float32
+            )
             # d[n, k] = (w[n, k] - zero[n, k // S]) * scale[n, k // S]
             d = (w - zero).to(tl.float32) * scale
             # y[m, n] = sum[k] using bf16 (x[m, k] * d[n, k])
@@ -187,14 +199,22 @@ def _w4a16_product_part(
             k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
             x_at = x_ptr + m[:, None] * x_stride_M + k[None, :] * x_stride_K
             mask = (m[:, None] < M) & (k[None, :] < K)
-            x = tl.load(x_at, mask=mask, other=0.0)
+            x = (
+                tl.load(x_at, mask=mask, other=0.0)
+                if k_part == 1
+                else tl.load(x_at, mask=m[:, None] < M, other=0.0)
+            )
             w_at = w_ptr + n[:, None] * w_stride_N + (k[None, :] // 2) * w_stride_K
             mask_2 = (n[:, None] < N) & (k[None, :] < K)
             w = nibble(tl.load(w_at, mask=mask_2, other=0), k[None, :])
             zero_at = zero_ptr + n[:, None] * zero_stride_N + (k // S)[None, :] * zero_stride_1
-            zero = tl.load(zero_at, mask=mask_2, other=0).to(tl.int32)
+            zero = (tl.load(zero_at, mask=mask_2, other=0) if k_part == 1 else tl.load(zero_at, mask=n[:, None] < N, other=0)).to(
+                tl.int32
+            )
             scale_at = scale_ptr + n[:, None] * scale_stride_N + (k // S)[None, :] * scale_stride_1
-            scale = tl.load(scale_at, mask=mask_2, other=0.0).to(tl.float32)
+            scale = (tl.load(scale_at, mask=mask_2, other=0.0) if k_part == 1 else tl.load(scale_at, mask=n[:, None] < N, other=0.0)).to(
+                tl.float32
+            )
             # d[n, k] = (w[n, k] - zero[n, k // S]) * scale[n, k // S]
             d = (w - zero).to(tl.float32) * scale
             # y[m, n] = sum[k] using bf16 (x[m, k] * d[n, k])
@@ -264,9 +284,13 @@ def _w4a16_product_part_described(
             mask = (n[:, None] < N) & (k[None, :] < K)
             w = nibble(tl.load(w_at, mask=mask, other=0), k[None, :])
             zero_at = zero_ptr + n[:, None] * zero_stride_N + (k // S)[None, :] * zero_stride_1
-            zero = tl.load(zero_at, mask=mask, other=0).to(tl.int32)
+            zero = (tl.load(zero_at, mask=mask, other=0) if k_part == 1 else tl.load(zero_at, mask=n[:, None] < N, other=0)).to(
+                tl.int32
+            )
             scale_at = scale_ptr + n[:, None] * scale_stride_N + (k // S)[None, :] * scale_stride_1
-            scale = tl.load(scale_at, mask=mask, other=0.0).to(tl.float32)
+            scale = (tl.load(scale_at, mask=mask, other=0.0) if k_part == 1 else tl.load(scale_at, mask=n[:, None] < N, other=0.0)).to(
+                tl.float32
+            )
             # d[n, k] = (w[n, k] - zero[n, k // S]) * scale[n, k // S]
             d = (w - zero).to(tl.float32) * scale
             # y[m, n] = sum[k] using bf16 (x[m, k] * d[n, k])

@@ -19,14 +19,13 @@ from opspec.runtime import bench, launch
 def reference(x, w, scale):
     """The spec in plain torch: float64 inputs are computed in float64, others in f32."""
     x_dtype = x.dtype
-    M = x.shape[0]
     K = x.shape[1]
     N = w.shape[0]
     real = torch.float64 if x.dtype == torch.float64 else torch.float32
-    x = x.to(real)
     w = w.to(torch.int32)
     scale = scale.to(real)
-    y_sum = torch.einsum("ac,bc->ab", torch.broadcast_to(x, (M, K)), torch.broadcast_to(w.to(real), (N, K)))
+    y_sum = torch.einsum("ac,bc->ab", x, torch.broadcast_to(w.to(real), (N, K)).to(x_dtype))
+    y_sum = y_sum.to(real)
     y_2 = y_sum * scale
     return y_2.to(x_dtype)
 
@@ -35,7 +34,7 @@ DRIVER = bench.Driver(
     op="w8a16",
     spec="specs/gemm/w8a16.op",
     spec_hash="c02c60194403d515f9b571ba2d1c0b0c7eb14ccf8bd317077e6a0a51bb7bd66c",
-    kernel_hash="8d6130d34e1cd87640eec81ec5f799be5cac549701131dc4ce05d2e680f6c51f",
+    kernel_hash="16f755b76da1d55192d2df0c90d012901f78b5399c519ae20523e86f3a91ee49",
     opspec_version="0.1.0",
     function=kernel.w8a16,
     reference=reference,
@@ -43,8 +42,11 @@ DRIVER = bench.Driver(
     inputs=(
         bench.TensorInput("x", dtype="X", extents=lambda d: (d["M"], d["K"])),
         bench.TensorInput("w", dtype="i8", extents=lambda d: (d["N"], d["K"]), kind="codes"),
-        bench.TensorInput("scale", dtype="f32", extents=lambda d: (d["N"],)),
+        bench.TensorInput(
+            "scale", dtype="f32", extents=lambda d: (d["N"],), scale=lambda d: 0.014 * d["K"] ** -0.5
+        ),
     ),
+    rows={"w": 0, "scale": 0, "y": 1},
     outputs=("y",),
     dtypes={"X": ("bf16", "f16")},
     workloads={

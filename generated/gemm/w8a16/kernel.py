@@ -242,9 +242,8 @@ def _configure_w8a16_product(
     """Kernel, grid and launch options of `product` for one shape."""
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
-        (128, 256, 64, 8, 3),
-        (128, 128, 128, 8, 3),
-        (128, 64, 128, 4, 4),
+        (64, 256, 64, 4, 4),
+        (64, 128, 64, 4, 4),
         (64, 64, 128, 4, 4),
         (64, 32, 128, 4, 4),
         (64, 16, 256, 4, 4),
@@ -261,9 +260,8 @@ def _configure_w8a16_product(
         )
     elif described:
         tiles = (
-            (128, 256, 64, 8, 3),
-            (128, 128, 128, 8, 3),
-            (128, 64, 128, 4, 4),
+            (64, 256, 64, 4, 4),
+            (64, 128, 64, 4, 4),
             (64, 64, 128, 4, 4),
             (64, 32, 128, 4, 4),
             (64, 16, 256, 4, 4),

@@ -48,6 +48,7 @@ DRIVER = bench.Driver(
         ),
         bench.ScalarInput("ignore", -100),
     ),
+    rows={"x": 0, "label": 0, "loss": 0, "lse": 0},
     outputs=("loss", "lse"),
     dtypes={"X": ("bf16", "f16", "f32")},
     workloads={

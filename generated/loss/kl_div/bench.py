@@ -44,6 +44,7 @@ DRIVER = bench.Driver(
         bench.TensorInput("p", dtype="X", extents=lambda d: (d["M"], d["V"])),
         bench.TensorInput("q", dtype="X", extents=lambda d: (d["M"], d["V"])),
     ),
+    rows={"p": 0, "q": 0, "kl": 0},
     outputs=("kl",),
     dtypes={"X": ("bf16", "f16", "f32")},
     workloads={

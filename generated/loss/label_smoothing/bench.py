@@ -31,7 +31,7 @@ def reference(x, label, smoothing, ignore):
         (label == ignore),
         0.0,
         (1.0 - smoothing) * (lse - x[torch.arange(M, device=device), (label).clamp(0, V - 1)])
-        + smoothing * (lse - loss_sum / (V)),
+        + smoothing * (lse - loss_sum / V),
     )
     return loss_2.to(real)
 
@@ -53,6 +53,7 @@ DRIVER = bench.Driver(
         bench.ScalarInput("smoothing", 0.1),
         bench.ScalarInput("ignore", -100),
     ),
+    rows={"x": 0, "label": 0, "loss": 0},
     outputs=("loss",),
     dtypes={"X": ("bf16", "f16", "f32")},
     workloads={

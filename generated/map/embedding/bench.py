@@ -43,6 +43,7 @@ DRIVER = bench.Driver(
         bench.TensorInput("table", dtype="X", extents=lambda d: (d["V"], d["D"])),
         bench.ScalarInput("scale", 1.0),
     ),
+    rows={"token": 0, "y": 0},
     outputs=("y",),
     dtypes={"X": ("bf16", "f16", "f32")},
     workloads={

@@ -40,6 +40,7 @@ DRIVER_GELU_BIAS = bench.Driver(
         bench.TensorInput("x", dtype="X", extents=lambda d: (d["M"], d["N"])),
         bench.TensorInput("bias", dtype="X", extents=lambda d: (d["N"],)),
     ),
+    rows={"x": 0, "y": 0},
     outputs=("y",),
     dtypes={"X": ("bf16", "f16", "f32")},
     workloads={
@@ -73,6 +74,7 @@ DRIVER_GELU_TANH_BIAS = bench.Driver(
         bench.TensorInput("x", dtype="X", extents=lambda d: (d["M"], d["N"])),
         bench.TensorInput("bias", dtype="X", extents=lambda d: (d["N"],)),
     ),
+    rows={"x": 0, "y": 0},
     outputs=("y",),
     dtypes={"X": ("bf16", "f16", "f32")},
     workloads={

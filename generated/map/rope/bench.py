@@ -52,6 +52,7 @@ DRIVER = bench.Driver(
         bench.TensorInput("cos", dtype="f32", extents=lambda d: (d["T"], d["D"] // 2)),
         bench.TensorInput("sin", dtype="f32", extents=lambda d: (d["T"], d["D"] // 2)),
     ),
+    rows={"x": 2, "cos": 0, "sin": 0, "y": 2},
     outputs=("y",),
     dtypes={"X": ("bf16", "f16", "f32")},
     workloads={

@@ -39,6 +39,7 @@ DRIVER_SWIGLU = bench.Driver(
         bench.TensorInput("gate", dtype="X", extents=lambda d: (d["M"], d["N"])),
         bench.TensorInput("up", dtype="X", extents=lambda d: (d["M"], d["N"])),
     ),
+    rows={"gate": 0, "up": 0, "y": 0},
     outputs=("y",),
     dtypes={"X": ("bf16", "f16", "f32")},
     workloads={
@@ -50,7 +51,12 @@ DRIVER_SWIGLU = bench.Driver(
 
 def reference_swiglu_packed(x):
     """The spec in plain torch: float64 inputs are computed in float64, others in f32."""
-    raise NotImplementedError("plain torch has no line for dim N is not an axis of any input")
+    x_dtype = x.dtype
+    N = x.shape[1] // 2
+    real = torch.float64 if x.dtype == torch.float64 else torch.float32
+    x = x.to(real)
+    y_2 = x[:, :N] * (1.0 / (1.0 + torch.exp(-x[:, :N]))) * x[:, N : 2 * N]
+    return y_2.to(x_dtype)
 
 
 DRIVER_SWIGLU_PACKED = bench.Driver(
@@ -63,6 +69,7 @@ DRIVER_SWIGLU_PACKED = bench.Driver(
     reference=reference_swiglu_packed,
     cost=lambda d, t: kernel.swiglu_packed_cost(M=d["M"], N=d["N"], sizeof_X=launch.size_of(t["X"])),
     inputs=(bench.TensorInput("x", dtype="X", extents=lambda d: (d["M"], 2 * d["N"])),),
+    rows={"x": 0, "y": 0},
     outputs=("y",),
     dtypes={"X": ("bf16", "f16", "f32")},
     workloads={

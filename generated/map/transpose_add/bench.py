@@ -39,6 +39,7 @@ DRIVER = bench.Driver(
         bench.TensorInput("a", dtype="X", extents=lambda d: (d["M"], d["N"])),
         bench.TensorInput("b", dtype="X", extents=lambda d: (d["N"], d["M"])),
     ),
+    rows={"a": 0, "b": 1, "y": 0},
     outputs=("y",),
     dtypes={"X": ("bf16", "f16", "f32")},
     workloads={

@@ -27,7 +27,8 @@ def reference(x, w, offs):
         x = whole_x[bounds[segment] : bounds[segment + 1]]
         w = whole_w[segment]
         real = torch.float64 if x.dtype == torch.float64 else torch.float32
-        y_2 = torch.einsum("ac,cb->ab", x, w).to(real)
+        y_2 = torch.einsum("ac,cb->ab", x, w)
+        y_2 = y_2.to(real)
         parts.append(y_2.to(x_dtype))
     return torch.cat(parts, dim=0)
 
@@ -36,7 +37,7 @@ DRIVER = bench.Driver(
     op="grouped_gemm",
     spec="specs/nn/grouped_gemm.op",
     spec_hash="e47bfcfe37d13f3af2fd79c1b7602e2b5fca0475263dd0ec3acff893f6c4413b",
-    kernel_hash="0990e639872edf1e9e888f1fe7fd740fd4ce69505a478d5e1fa8476e9347c507",
+    kernel_hash="d0d68750b1b8e0cd1673a5341b8b045b39b86f3778d8c3b689763e545a0f7523",
     opspec_version="0.1.0",
     function=kernel.grouped_gemm,
     reference=reference,
@@ -45,7 +46,9 @@ DRIVER = bench.Driver(
     ),
     inputs=(
         bench.TensorInput("x", dtype="X", extents=lambda d: (d["N"], d["K"])),
-        bench.TensorInput("w", dtype="X", extents=lambda d: (d["E"], d["K"], d["F"])),
+        bench.TensorInput(
+            "w", dtype="X", extents=lambda d: (d["E"], d["K"], d["F"]), scale=lambda d: d["K"] ** -0.5
+        ),
         bench.TensorInput(
             "offs", dtype="i32", extents=lambda d: (d["E"] + 1,), kind="offsets", below=lambda d: d["N"]
         ),

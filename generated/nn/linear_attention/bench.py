@@ -11,20 +11,64 @@ Run it by itself:
 """
 
 import kernel
+import torch
 
 from opspec.runtime import bench, launch
 
 
-def reference(q, k, v):
+def reference(q, k, v, *, C):
     """The spec in plain torch: float64 inputs are computed in float64, others in f32."""
-    raise NotImplementedError("plain torch has no line for dim C is not an axis of any input")
+    q_dtype = q.dtype
+    B = q.shape[0]
+    H = q.shape[1]
+    T = q.shape[2]
+    D = q.shape[3]
+    E = v.shape[3]
+    device = q.device
+    real = torch.float64 if q.dtype == torch.float64 else torch.float32
+    half = real if real == torch.float64 else torch.bfloat16
+    q = q.to(real)
+    v = v.to(real)
+    g = torch.einsum(
+        "abcfd,abcfe->abcde", k.unflatten(2, (T // C, C)), v.unflatten(2, (T // C, C)).to(q_dtype)
+    )
+    g = g.to(real)
+    a = torch.cumsum(torch.broadcast_to(torch.as_tensor(g, device=device), (B, H, T // C, D, E)), dim=2)
+    p = torch.where(
+        ((torch.arange(T // C, device=device)[:, None, None] - 1) >= 0)
+        & ((torch.arange(T // C, device=device)[:, None, None] - 1) < (T // C)),
+        a[
+            torch.arange(B, device=device)[:, None, None, None, None],
+            torch.arange(H, device=device)[:, None, None, None],
+            (torch.arange(T // C, device=device)[:, None, None] - 1).clamp(0, (T // C) - 1),
+            torch.arange(D, device=device)[:, None],
+            torch.arange(E, device=device),
+        ],
+        0.0,
+    )
+    p_stored = p.to(q_dtype).to(real)
+    s = torch.einsum(
+        "abcdf,abcef->abcde", q.unflatten(2, (T // C, C)).to(q_dtype), k.unflatten(2, (T // C, C))
+    )
+    s = s.to(real)
+    inside = (torch.arange(C, device=device)[:, None] - torch.arange(C, device=device)) >= 0
+    near = torch.einsum(
+        "abcdf,abcfe->abcde",
+        torch.broadcast_to(torch.where(inside, s, 0), (B, H, T // C, C, C)).to(half),
+        v.unflatten(2, (T // C, C)).to(half),
+    )
+    near = near.to(real)
+    far = torch.einsum("abcdf,abcfe->abcde", q.unflatten(2, (T // C, C)).to(half), p_stored.to(half))
+    far = far.to(real)
+    y_2 = near + far
+    return y_2.reshape((B, H, T, E)).to(q_dtype)
 
 
 DRIVER = bench.Driver(
     op="linear_attention",
     spec="specs/nn/linear_attention.op",
     spec_hash="1a572d7e98e582693f4a841728d7eba43f54339d21c58d97d7d2cfeae30370e3",
-    kernel_hash="f20e37ec98a49682921357fc4b111bfda02f017731a899a2c45f1f584d241d3d",
+    kernel_hash="8b9114f9a8e16f9231c30407976c586232cdbe71a715cb7a177e9716652d2e8c",
     opspec_version="0.1.0",
     function=kernel.linear_attention,
     reference=reference,
@@ -32,10 +76,16 @@ DRIVER = bench.Driver(
         B=d["B"], H=d["H"], T=d["T"], C=d["C"], D=d["D"], E=d["E"], sizeof_X=launch.size_of(t["X"])
     ),
     inputs=(
-        bench.TensorInput("q", dtype="X", extents=lambda d: (d["B"], d["H"], d["T"], d["D"])),
+        bench.TensorInput(
+            "q", dtype="X", extents=lambda d: (d["B"], d["H"], d["T"], d["D"]), scale=lambda d: d["D"] ** -0.5
+        ),
         bench.TensorInput("k", dtype="X", extents=lambda d: (d["B"], d["H"], d["T"], d["D"])),
-        bench.TensorInput("v", dtype="X", extents=lambda d: (d["B"], d["H"], d["T"], d["E"])),
+        bench.TensorInput(
+            "v", dtype="X", extents=lambda d: (d["B"], d["H"], d["T"], d["E"]), scale=lambda d: d["C"] ** -0.5
+        ),
     ),
+    keywords=lambda d: {"C": d["C"]},
+    rows={"v": 3, "y": 3},
     outputs=("y",),
     dtypes={"X": ("bf16", "f16", "f32")},
     workloads={

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import launch, library
-from opspec.runtime.device import grouped
+from opspec.runtime.device import dot_inside, grouped
 
 
 @triton.jit
@@ -236,7 +236,14 @@ def _linear_attention_chunks_resident(
     v = tl.load(v_at, mask=mask_3, other=0.0)
     # near[b, h, n, i, e] = sum[j] using bf16 (s[b, h, n, i, j] * v[b, h, n * C + j, e]) for n < N, i <…
     mask_4 = (j[None, :] < C) & (j[None, :] <= i[:, None])
-    near = tl.dot(tl.where(mask_4, s, 0.0).to(tl.bfloat16), v.to(tl.bfloat16), input_precision="ieee")
+    near = dot_inside(
+        tl.where(mask_4, s, 0.0).to(tl.bfloat16),
+        v.to(tl.bfloat16),
+        mask_4,
+        None,
+        tl.zeros((BLOCK_I, BLOCK_E), tl.float32),
+        "ieee",
+    )
     p_at = (
         p_ptr
         + b * p_stride_B
@@ -320,7 +327,14 @@ def _linear_attention_chunks_resident_described(
     v = tl.load(v_at, mask=mask_3, other=0.0)
     # near[b, h, n, i, e] = sum[j] using bf16 (s[b, h, n, i, j] * v[b, h, n * C + j, e]) for n < N, i <…
     mask_4 = (j[None, :] < C) & (j[None, :] <= i[:, None])
-    near = tl.dot(tl.where(mask_4, s, 0.0).to(tl.bfloat16), v.to(tl.bfloat16), input_precision="ieee")
+    near = dot_inside(
+        tl.where(mask_4, s, 0.0).to(tl.bfloat16),
+        v.to(tl.bfloat16),
+        mask_4,
+        None,
+        tl.zeros((BLOCK_I, BLOCK_E), tl.float32),
+        "ieee",
+    )
     p = p_desc.load([b, h, n, 0, 0]).reshape(BLOCK_D, BLOCK_E)
     # far[b, h, n, i, e] = sum[d] using bf16 (q[b, h, n * C + i, d] * p[b, h, n, d, e]) for n < N, i < C
     far = tl.dot(q.to(tl.bfloat16), p.to(tl.bfloat16), input_precision="ieee")
@@ -405,7 +419,14 @@ def _linear_attention_chunks_streamed1(
         v = tl.load(v_at, mask=mask_3, other=0.0)
         # near[b, h, n, i, e] = sum[j] using bf16 (s[b, h, n, i, j] * v[b, h, n * C + j, e]) for n < N, i <…
         mask_4 = (j[None, :] < C) & (j[None, :] <= i[:, None])
-        near = tl.dot(tl.where(mask_4, s, 0.0).to(tl.bfloat16), v.to(tl.bfloat16), input_precision="ieee")
+        near = dot_inside(
+            tl.where(mask_4, s, 0.0).to(tl.bfloat16),
+            v.to(tl.bfloat16),
+            mask_4,
+            None,
+            tl.zeros((BLOCK_I, BLOCK_E), tl.float32),
+            "ieee",
+        )
         p_at = (
             p_ptr
             + b * p_stride_B
@@ -498,7 +519,14 @@ def _linear_attention_chunks_streamed1_described(
         v = tl.load(v_at, mask=mask_3, other=0.0)
         # near[b, h, n, i, e] = sum[j] using bf16 (s[b, h, n, i, j] * v[b, h, n * C + j, e]) for n < N, i <…
         mask_4 = (j[None, :] < C) & (j[None, :] <= i[:, None])
-        near = tl.dot(tl.where(mask_4, s, 0.0).to(tl.bfloat16), v.to(tl.bfloat16), input_precision="ieee")
+        near = dot_inside(
+            tl.where(mask_4, s, 0.0).to(tl.bfloat16),
+            v.to(tl.bfloat16),
+            mask_4,
+            None,
+            tl.zeros((BLOCK_I, BLOCK_E), tl.float32),
+            "ieee",
+        )
         p = p_desc.load([b, h, n, 0, e_start]).reshape(BLOCK_D, BLOCK_E)
         # far[b, h, n, i, e] = sum[d] using bf16 (q[b, h, n * C + i, d] * p[b, h, n, d, e]) for n < N, i < C
         far = tl.dot(q.to(tl.bfloat16), p.to(tl.bfloat16), input_precision="ieee")
@@ -597,7 +625,14 @@ def _linear_attention_chunks_streamed2(
         v = tl.load(v_at, mask=mask_3, other=0.0)
         # near[b, h, n, i, e] = sum[j] using bf16 (s[b, h, n, i, j] * v[b, h, n * C + j, e]) for n < N, i <…
         mask_4 = (j[None, :] < C) & (j[None, :] <= i[:, None])
-        near = tl.dot(tl.where(mask_4, s, 0.0).to(tl.bfloat16), v.to(tl.bfloat16), input_precision="ieee")
+        near = dot_inside(
+            tl.where(mask_4, s, 0.0).to(tl.bfloat16),
+            v.to(tl.bfloat16),
+            mask_4,
+            None,
+            tl.zeros((BLOCK_I, BLOCK_E), tl.float32),
+            "ieee",
+        )
         far = tl.zeros((BLOCK_I, BLOCK_E), tl.float32)
         for d_start in range(0, D, BLOCK_D):
             d = (d_start + tl.arange(0, BLOCK_D)).to(INDEX)
@@ -712,7 +747,14 @@ def _linear_attention_chunks_streamed2_described(
         v = tl.load(v_at, mask=mask_3, other=0.0)
         # near[b, h, n, i, e] = sum[j] using bf16 (s[b, h, n, i, j] * v[b, h, n * C + j, e]) for n < N, i <…
         mask_4 = (j[None, :] < C) & (j[None, :] <= i[:, None])
-        near = tl.dot(tl.where(mask_4, s, 0.0).to(tl.bfloat16), v.to(tl.bfloat16), input_precision="ieee")
+        near = dot_inside(
+            tl.where(mask_4, s, 0.0).to(tl.bfloat16),
+            v.to(tl.bfloat16),
+            mask_4,
+            None,
+            tl.zeros((BLOCK_I, BLOCK_E), tl.float32),
+            "ieee",
+        )
         far = tl.zeros((BLOCK_I, BLOCK_E), tl.float32)
         for d_start in range(0, D, BLOCK_D):
             d = (d_start + tl.arange(0, BLOCK_D)).to(INDEX)
@@ -830,7 +872,11 @@ def _linear_attention_chunks_streamed3(
                     + e[None, :] * v_stride_E
                 )
                 mask_3 = (j[:, None] < C) & (e[None, :] < E)
-                v = tl.load(v_at, mask=mask_3, other=0.0)
+                v = (
+                    tl.load(v_at, mask=mask_3, other=0.0)
+                    if j_part == 1
+                    else tl.load(v_at, mask=e[None, :] < E, other=0.0)
+                )
                 s = tl.zeros((BLOCK_I, BLOCK_J), tl.float32)
                 for d_start in range(0, D, BLOCK_D):
                     d = (d_start + tl.arange(0, BLOCK_D)).to(INDEX)
@@ -851,17 +897,26 @@ def _linear_attention_chunks_streamed3(
                         + d[:, None] * k_stride_D
                     )
                     mask_5 = (d[:, None] < D) & (j[None, :] < C)
-                    k = tl.load(k_at, mask=mask_5, other=0.0)
+                    k = (
+                        tl.load(k_at, mask=mask_5, other=0.0)
+                        if j_part == 1
+                        else tl.load(k_at, mask=d[:, None] < D, other=0.0)
+                    )
                     # s[b, h, n, i, j] = sum[d](q[b, h, n * C + i, d] * k[b, h, n * C + j, d]) for n < N, i < C, j <= i
                     s = tl.dot(q, k, s, input_precision="ieee")
                 # near[b, h, n, i, e] = sum[j] using bf16 (s[b, h, n, i, j] * v[b, h, n * C + j, e]) for n < N, i <…
-                mask_6 = (j[None, :] < C) & (j[None, :] <= i[:, None])
-                near = tl.dot(
-                    (tl.where(mask_6, s, 0.0) if j_part == 1 else s).to(tl.bfloat16),
-                    v.to(tl.bfloat16),
-                    near,
-                    input_precision="ieee",
-                )
+                if j_part == 1:
+                    mask_6 = (j[None, :] < C) & (j[None, :] <= i[:, None])
+                    near = dot_inside(
+                        tl.where(mask_6, s, 0.0).to(tl.bfloat16),
+                        v.to(tl.bfloat16),
+                        mask_6,
+                        None,
+                        near,
+                        "ieee",
+                    )
+                else:
+                    near = tl.dot(s.to(tl.bfloat16), v.to(tl.bfloat16), near, input_precision="ieee")
         # y[b, h, n * C + i, e] = near[b, h, n, i, e] + far[b, h, n, i, e] for n < N, i < C
         y = near + far
         y_at = (
@@ -950,7 +1005,11 @@ def _linear_attention_chunks_streamed3_described(
                     + e[None, :] * v_stride_E
                 )
                 mask_2 = (j[:, None] < C) & (e[None, :] < E)
-                v = tl.load(v_at, mask=mask_2, other=0.0)
+                v = (
+                    tl.load(v_at, mask=mask_2, other=0.0)
+                    if j_part == 1
+                    else tl.load(v_at, mask=e[None, :] < E, other=0.0)
+                )
                 s = tl.zeros((BLOCK_I, BLOCK_J), tl.float32)
                 for d_start in range(0, D, BLOCK_D):
                     d = (d_start + tl.arange(0, BLOCK_D)).to(INDEX)
@@ -971,17 +1030,26 @@ def _linear_attention_chunks_streamed3_described(
                         + d[:, None] * k_stride_D
                     )
                     mask_4 = (d[:, None] < D) & (j[None, :] < C)
-                    k = tl.load(k_at, mask=mask_4, other=0.0)
+                    k = (
+                        tl.load(k_at, mask=mask_4, other=0.0)
+                        if j_part == 1
+                        else tl.load(k_at, mask=d[:, None] < D, other=0.0)
+                    )
                     # s[b, h, n, i, j] = sum[d](q[b, h, n * C + i, d] * k[b, h, n * C + j, d]) for n < N, i < C, j <= i
                     s = tl.dot(q, k, s, input_precision="ieee")
                 # near[b, h, n, i, e] = sum[j] using bf16 (s[b, h, n, i, j] * v[b, h, n * C + j, e]) for n < N, i <…
-                mask_5 = (j[None, :] < C) & (j[None, :] <= i[:, None])
-                near = tl.dot(
-                    (tl.where(mask_5, s, 0.0) if j_part == 1 else s).to(tl.bfloat16),
-                    v.to(tl.bfloat16),
-                    near,
-                    input_precision="ieee",
-                )
+                if j_part == 1:
+                    mask_5 = (j[None, :] < C) & (j[None, :] <= i[:, None])
+                    near = dot_inside(
+                        tl.where(mask_5, s, 0.0).to(tl.bfloat16),
+                        v.to(tl.bfloat16),
+                        mask_5,
+                        None,
+                        near,
+                        "ieee",
+                    )
+                else:
+                    near = tl.dot(s.to(tl.bfloat16), v.to(tl.bfloat16), near, input_precision="ieee")
         # y[b, h, n * C + i, e] = near[b, h, n, i, e] + far[b, h, n, i, e] for n < N, i < C
         y = near + far
         y_at = (
@@ -1110,17 +1178,22 @@ def _configure_linear_attention_chunks(
     BLOCK_E = launch.power_of_2(E, 16)
     BLOCK_D = launch.power_of_2(D, 16)
     BLOCK_J = launch.power_of_2(C, 16)
-    if BLOCK_E * BLOCK_D * BLOCK_J <= 512 and launch.chosen(tuned, "_linear_attention_chunks_resident"):
-        BLOCK_I = launch.power_of_2(
-            C, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_E, BLOCK_D, BLOCK_J)))
-        )
+    BLOCK_I = launch.whole_rows(
+        C,
+        BLOCK_J + BLOCK_E + BLOCK_E,
+        BLOCK_D,
+        BLOCK_D * BLOCK_J + BLOCK_J * BLOCK_E + BLOCK_D * BLOCK_E,
+        width,
+        232448,
+    )
+    if BLOCK_I > 0 and launch.chosen(tuned, "_linear_attention_chunks_resident"):
         options = {
             "BLOCK_I": BLOCK_I,
             "BLOCK_E": BLOCK_E,
             "BLOCK_D": BLOCK_D,
             "BLOCK_J": BLOCK_J,
-            "num_warps": 8 if width < 4 else 4,
-            "num_stages": 2,
+            "num_warps": 8 if BLOCK_I > 64 else 4,
+            "num_stages": 1,
             "enable_fp_fusion": True,
         }
         options = launch.over(options, tuned, "_linear_attention_chunks_resident")
@@ -1468,7 +1541,14 @@ def _linear_attention__fused_all_streamed0(
         v = tl.load(v_at, mask=mask_3, other=0.0, eviction_policy="evict_first")
         # near[b, h, n, i, e] = sum[j] using bf16 (s[b, h, n, i, j] * v[b, h, n * C + j, e]) for n < N, i <…
         mask_4 = (j[None, :] < C) & (j[None, :] <= i[:, None])
-        near = tl.dot(tl.where(mask_4, s, 0.0).to(tl.bfloat16), v.to(tl.bfloat16), input_precision="ieee")
+        near = dot_inside(
+            tl.where(mask_4, s, 0.0).to(tl.bfloat16),
+            v.to(tl.bfloat16),
+            mask_4,
+            None,
+            tl.zeros((BLOCK_I, BLOCK_E), tl.float32),
+            "ieee",
+        )
         # g[b, h, n, d, e] = sum[j](k[b, h, n * C + j, d] * v[b, h, n * C + j, e]) for n < N, j < C
         g = tl.dot(tl.trans(v), tl.trans(k), input_precision="ieee")
         a_before = a_before_carried
@@ -1569,7 +1649,14 @@ def _linear_attention__fused_all_streamed1(
             v = tl.load(v_at, mask=mask_3, other=0.0, eviction_policy="evict_first")
             # near[b, h, n, i, e] = sum[j] using bf16 (s[b, h, n, i, j] * v[b, h, n * C + j, e]) for n < N, i <…
             mask_4 = (j[None, :] < C) & (j[None, :] <= i[:, None])
-            near = tl.dot(tl.where(mask_4, s, 0.0).to(tl.bfloat16), v.to(tl.bfloat16), input_precision="ieee")
+            near = dot_inside(
+                tl.where(mask_4, s, 0.0).to(tl.bfloat16),
+                v.to(tl.bfloat16),
+                mask_4,
+                None,
+                tl.zeros((BLOCK_I, BLOCK_E), tl.float32),
+                "ieee",
+            )
             # g[b, h, n, d, e] = sum[j](k[b, h, n * C + j, d] * v[b, h, n * C + j, e]) for n < N, j < C
             g = tl.dot(tl.trans(v), tl.trans(k), input_precision="ieee")
             a_before = a_before_carried
@@ -1671,8 +1758,13 @@ def _linear_attention__fused_all_streamed2(
                 v = tl.load(v_at, mask=mask_3, other=0.0)
                 # near[b, h, n, i, e] = sum[j] using bf16 (s[b, h, n, i, j] * v[b, h, n * C + j, e]) for n < N, i <…
                 mask_4 = (j[None, :] < C) & (j[None, :] <= i[:, None])
-                near = tl.dot(
-                    tl.where(mask_4, s, 0.0).to(tl.bfloat16), v.to(tl.bfloat16), input_precision="ieee"
+                near = dot_inside(
+                    tl.where(mask_4, s, 0.0).to(tl.bfloat16),
+                    v.to(tl.bfloat16),
+                    mask_4,
+                    None,
+                    tl.zeros((BLOCK_I, BLOCK_E), tl.float32),
+                    "ieee",
                 )
                 # g[b, h, n, d, e] = sum[j](k[b, h, n * C + j, d] * v[b, h, n * C + j, e]) for n < N, j < C
                 g = tl.dot(tl.trans(v), tl.trans(k), input_precision="ieee")

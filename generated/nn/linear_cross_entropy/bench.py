@@ -19,14 +19,16 @@ from opspec.runtime import bench, launch
 def reference(x, w, label, ignore):
     """The spec in plain torch: float64 inputs are computed in float64, others in f32."""
     M = x.shape[0]
+    V = w.shape[0]
     device = x.device
     real = torch.float64 if x.dtype == torch.float64 else torch.float32
-    z = torch.einsum("ac,bc->ab", x, w).to(real)
+    z = torch.einsum("ac,bc->ab", x, w)
+    z = z.to(real)
     lse_m = torch.amax(z, dim=1)
     lse_sum = torch.sum(torch.exp(z - lse_m[:, None]), dim=1)
     lse_2 = lse_m + torch.log(lse_sum)
     loss_2 = torch.where(
-        (label == ignore), 0.0, lse_2 - z[torch.arange(M, device=device), (label).clamp(0, z.shape[1] - 1)]
+        (label == ignore), 0.0, lse_2 - z[torch.arange(M, device=device), (label).clamp(0, V - 1)]
     )
     return loss_2.to(real), lse_2.to(real)
 
@@ -35,7 +37,7 @@ DRIVER = bench.Driver(
     op="linear_cross_entropy",
     spec="specs/nn/linear_cross_entropy.op",
     spec_hash="3783c9f6790e37789f11c54fc5b63548dcd2e4483d95c682b394000663c3f523",
-    kernel_hash="28d380e3553f6704de46c26536f14c0a60d31aaa9fae2749d4f28be3246d20b4",
+    kernel_hash="0735e3e3a80f6e9495ed320e8c9c8539a583cd7ff3ad8b5765f63278fb65e3ad",
     opspec_version="0.1.0",
     function=kernel.linear_cross_entropy,
     reference=reference,
@@ -44,10 +46,11 @@ DRIVER = bench.Driver(
     ),
     inputs=(
         bench.TensorInput("x", dtype="X", extents=lambda d: (d["M"], d["K"])),
-        bench.TensorInput("w", dtype="X", extents=lambda d: (d["V"], d["K"])),
+        bench.TensorInput("w", dtype="X", extents=lambda d: (d["V"], d["K"]), scale=lambda d: d["K"] ** -0.5),
         bench.TensorInput("label", dtype="i64", extents=lambda d: (d["M"],), kind="index", below=lambda d: 2),
         bench.ScalarInput("ignore", -100),
     ),
+    rows={"x": 0, "label": 0, "loss": 0, "lse": 0},
     outputs=("loss", "lse"),
     dtypes={"X": ("bf16", "f16", "f32")},
     workloads={

@@ -161,7 +161,11 @@ def _linear_cross_entropy_fused_streamed1(
                 x = tl.load(x_at, mask=mask, other=0.0)
                 w_at = w_ptr + v[None, :] * w_stride_V + k[:, None] * w_stride_K
                 mask_2 = (k[:, None] < K) & (v[None, :] < V)
-                w = tl.load(w_at, mask=mask_2, other=0.0)
+                w = (
+                    tl.load(w_at, mask=mask_2, other=0.0)
+                    if v_part == 1
+                    else tl.load(w_at, mask=k[:, None] < K, other=0.0)
+                )
                 # z: f32[m, v] = sum[k](x[m, k] * w[v, k])
                 z = tl.dot(x, w, z, input_precision="ieee")
             lse_m_chunk = reduce_max(tl.where(v[None, :] < V, z, float("-inf")) if v_part == 1 else z, axis=1)
@@ -329,7 +333,11 @@ def _linear_cross_entropy_fused_streamed1_part(
                 x = tl.load(x_at, mask=mask, other=0.0)
                 w_at = w_ptr + v[None, :] * w_stride_V + k[:, None] * w_stride_K
                 mask_2 = (k[:, None] < K) & (v[None, :] < V)
-                w = tl.load(w_at, mask=mask_2, other=0.0)
+                w = (
+                    tl.load(w_at, mask=mask_2, other=0.0)
+                    if v_part == 1
+                    else tl.load(w_at, mask=k[:, None] < K, other=0.0)
+                )
                 # z: f32[m, v] = sum[k](x[m, k] * w[v, k])
                 z = tl.dot(x, w, z, input_precision="ieee")
             lse_m_chunk = reduce_max(tl.where(v[None, :] < V, z, float("-inf")) if v_part == 1 else z, axis=1)

@@ -26,7 +26,7 @@ def reference(x, residual, weight, eps):
     weight = weight.to(real)
     h_2 = x + residual
     y_sum = torch.sum(h_2 * h_2, dim=1)
-    y_2 = h_2 * torch.rsqrt(y_sum[:, None] / (N) + eps) * weight
+    y_2 = h_2 * torch.rsqrt(y_sum[:, None] / N + eps) * weight
     return h_2.to(x_dtype), y_2.to(x_dtype)
 
 
@@ -45,6 +45,7 @@ DRIVER = bench.Driver(
         bench.TensorInput("weight", dtype="X", extents=lambda d: (d["N"],)),
         bench.ScalarInput("eps", 1e-06),
     ),
+    rows={"x": 0, "residual": 0, "h": 0, "y": 0},
     outputs=("h", "y"),
     dtypes={"X": ("bf16", "f16", "f32")},
     workloads={

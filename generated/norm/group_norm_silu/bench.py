@@ -54,6 +54,7 @@ DRIVER_GROUP_NORM_SILU_NCHW = bench.Driver(
         bench.ScalarInput("eps", 1e-05),
     ),
     keywords=lambda d: {"G": d["G"]},
+    rows={"x": 0, "y": 0},
     outputs=("y",),
     dtypes={"X": ("bf16", "f16", "f32")},
     workloads={
@@ -101,6 +102,7 @@ DRIVER_GROUP_NORM_SILU_NHWC = bench.Driver(
         bench.ScalarInput("eps", 1e-05),
     ),
     keywords=lambda d: {"G": d["G"]},
+    rows={"x": 0, "y": 0},
     outputs=("y",),
     dtypes={"X": ("bf16", "f16", "f32")},
     workloads={

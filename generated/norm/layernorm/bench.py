@@ -46,6 +46,7 @@ DRIVER_LAYERNORM = bench.Driver(
         bench.TensorInput("bias", dtype="X", extents=lambda d: (d["N"],)),
         bench.ScalarInput("eps", 1e-05),
     ),
+    rows={"x": 0, "y": 0},
     outputs=("y",),
     dtypes={"X": ("bf16", "f16", "f32")},
     workloads={
@@ -88,6 +89,7 @@ DRIVER_LAYERNORM_STATS = bench.Driver(
         bench.TensorInput("bias", dtype="X", extents=lambda d: (d["N"],)),
         bench.ScalarInput("eps", 1e-05),
     ),
+    rows={"x": 0, "y": 0, "mu": 0, "rstd": 0},
     outputs=("y", "mu", "rstd"),
     dtypes={"X": ("bf16", "f16", "f32")},
     workloads={

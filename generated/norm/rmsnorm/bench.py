@@ -24,7 +24,7 @@ def reference(x, weight, eps):
     x = x.to(real)
     weight = weight.to(real)
     y_sum = torch.sum(x * x, dim=1)
-    y_2 = x * torch.rsqrt(y_sum[:, None] / (N) + eps) * weight
+    y_2 = x * torch.rsqrt(y_sum[:, None] / N + eps) * weight
     return y_2.to(x_dtype)
 
 
@@ -42,6 +42,7 @@ DRIVER = bench.Driver(
         bench.TensorInput("weight", dtype="X", extents=lambda d: (d["N"],)),
         bench.ScalarInput("eps", 1e-06),
     ),
+    rows={"x": 0, "y": 0},
     outputs=("y",),
     dtypes={"X": ("bf16", "f16", "f32")},
     workloads={

@@ -44,7 +44,7 @@ DRIVER = bench.Driver(
     inputs=(
         bench.TensorInput("p", dtype="P", extents=lambda d: (d["N"],), inout=True),
         bench.TensorInput("m", dtype="f32", extents=lambda d: (d["N"],), inout=True),
-        bench.TensorInput("v", dtype="f32", extents=lambda d: (d["N"],), inout=True),
+        bench.TensorInput("v", dtype="f32", extents=lambda d: (d["N"],), kind="positive", inout=True),
         bench.TensorInput("g", dtype="G", extents=lambda d: (d["N"],)),
         bench.ScalarInput("lr", 1),
         bench.ScalarInput("c1", 1),
@@ -54,6 +54,7 @@ DRIVER = bench.Driver(
         bench.ScalarInput("eps", 1e-08),
         bench.ScalarInput("decay", 0.01),
     ),
+    rows={"p": 0, "m": 0, "v": 0, "g": 0},
     outputs=(),
     dtypes={"P": ("f32", "bf16"), "G": ("bf16", "f32")},
     workloads={

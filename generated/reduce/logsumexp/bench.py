@@ -36,6 +36,7 @@ DRIVER = bench.Driver(
     reference=reference,
     cost=lambda d, t: kernel.logsumexp_cost(M=d["M"], N=d["N"], sizeof_X=launch.size_of(t["X"])),
     inputs=(bench.TensorInput("x", dtype="X", extents=lambda d: (d["M"], d["N"])),),
+    rows={"x": 0, "lse": 0},
     outputs=("lse",),
     dtypes={"X": ("bf16", "f16", "f32")},
     workloads={

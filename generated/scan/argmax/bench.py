@@ -34,6 +34,7 @@ DRIVER = bench.Driver(
     reference=reference,
     cost=lambda d, t: kernel.argmax_rows_cost(M=d["M"], N=d["N"], sizeof_X=launch.size_of(t["X"])),
     inputs=(bench.TensorInput("x", dtype="X", extents=lambda d: (d["M"], d["N"])),),
+    rows={"x": 0, "at": 0},
     outputs=("at",),
     dtypes={"X": ("bf16", "f16", "f32")},
     workloads={

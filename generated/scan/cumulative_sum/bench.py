@@ -38,6 +38,7 @@ DRIVER = bench.Driver(
     reference=reference,
     cost=lambda d, t: kernel.cumulative_sum_cost(M=d["M"], N=d["N"], sizeof_X=launch.size_of(t["X"])),
     inputs=(bench.TensorInput("x", dtype="X", extents=lambda d: (d["M"], d["N"])),),
+    rows={"x": 0, "y": 0},
     outputs=("y",),
     dtypes={"X": ("bf16", "f16", "f32")},
     workloads={

@@ -48,8 +48,9 @@ DRIVER = bench.Driver(
     cost=lambda d, t: kernel.decayed_scan_cost(B=d["B"], T=d["T"], C=d["C"], sizeof_X=launch.size_of(t["X"])),
     inputs=(
         bench.TensorInput("x", dtype="X", extents=lambda d: (d["B"], d["T"], d["C"])),
-        bench.TensorInput("keep", dtype="X", extents=lambda d: (d["B"], d["T"], d["C"])),
+        bench.TensorInput("keep", dtype="X", extents=lambda d: (d["B"], d["T"], d["C"]), kind="uniform"),
     ),
+    rows={"x": 2, "keep": 2, "s": 2},
     outputs=("s",),
     dtypes={"X": ("bf16", "f16", "f32")},
     workloads={

@@ -18,59 +18,66 @@ from opspec.runtime import bench
 
 def reference(x, wq, wk, wv, wo):
     """The spec in plain torch: float64 inputs are computed in float64, others in f32."""
-    B = x.shape[0]
-    L = x.shape[1]
-    H = wq.shape[1]
     D = wq.shape[2]
     device = x.device
     real = torch.float64 if x.dtype == torch.float64 else torch.float32
-    wo = wo.to(real)
-    q = torch.einsum("abe,ecd->abcd", x, wq).to(real)
+    half = real if real == torch.float64 else torch.bfloat16
+    q = torch.einsum("abe,ecd->abcd", x, wq)
+    q = q.to(real)
     q_stored = q.to(torch.bfloat16).to(real)
-    k = torch.einsum("abe,ecd->abcd", x, wk).to(real)
+    k = torch.einsum("abe,ecd->abcd", x, wk)
+    k = k.to(real)
     k_stored = k.to(torch.bfloat16).to(real)
-    v = torch.einsum("abe,ecd->abcd", x, wv).to(real)
+    v = torch.einsum("abe,ecd->abcd", x, wv)
+    v = v.to(real)
     v_stored = v.to(torch.bfloat16).to(real)
-    s = torch.einsum(
-        "abce,abde->abcd",
-        torch.broadcast_to(q_stored.permute(0, 2, 1, 3), (B, H, L, D)),
-        torch.broadcast_to(k_stored.permute(0, 2, 1, 3), (B, H, L, D)),
-    )
+    s = torch.einsum("acbe,adbe->abcd", q_stored.to(half), k_stored.to(half))
+    s = s.to(real)
     p_x = s / torch.sqrt(torch.as_tensor(D, dtype=real, device=device))
     p_m = torch.amax(p_x, dim=3)
     p_e = torch.exp(p_x - p_m[:, :, :, None])
     p_sum = torch.sum(p_e, dim=3)
     p = p_e / p_sum[:, :, :, None]
-    o = torch.einsum(
-        "abce,acde->abcd",
-        torch.broadcast_to(p.permute(0, 2, 1, 3), (B, L, H, L)),
-        torch.broadcast_to(v_stored.permute(0, 2, 3, 1), (B, H, D, L)),
-    )
+    o = torch.einsum("acbe,aecd->abcd", p.to(half), v_stored.to(half))
+    o = o.to(real)
     o_stored = o.to(torch.bfloat16).to(real)
-    y_2 = torch.einsum(
-        "abde,cde->abc",
-        torch.broadcast_to(o_stored.permute(0, 1, 3, 2), (B, L, D, H)),
-        torch.broadcast_to(wo.permute(2, 1, 0), (D * H, D, H)),
-    )
-    return y_2.to(real if real == torch.float64 else torch.bfloat16)
+    y_2 = torch.einsum("abde,dec->abc", o_stored.to(half), wo)
+    y_2 = y_2.to(real)
+    return y_2.to(half)
 
 
 DRIVER = bench.Driver(
     op="latent_block",
     spec="specs/world_model/latent_block.op",
     spec_hash="d7c8e4d23b2f03d9d86b43d95b9ed25d3989d9be42000e08c50968e896ad9b90",
-    kernel_hash="922b9efcda1076caf2c465dd52f56adb4769dfe95a235ef76e26ca6fd65a5d7b",
+    kernel_hash="39ebe0c33809a9c5c006780cf93846266ce31d057ee23f9b4df660f28d9a4596",
     opspec_version="0.1.0",
     function=kernel.latent_block,
     reference=reference,
     cost=lambda d, t: kernel.latent_block_cost(B=d["B"], L=d["L"], H=d["H"], D=d["D"]),
     inputs=(
         bench.TensorInput("x", dtype="bf16", extents=lambda d: (d["B"], d["L"], d["D"] * d["H"])),
-        bench.TensorInput("wq", dtype="bf16", extents=lambda d: (d["D"] * d["H"], d["H"], d["D"])),
-        bench.TensorInput("wk", dtype="bf16", extents=lambda d: (d["D"] * d["H"], d["H"], d["D"])),
-        bench.TensorInput("wv", dtype="bf16", extents=lambda d: (d["D"] * d["H"], d["H"], d["D"])),
+        bench.TensorInput(
+            "wq",
+            dtype="bf16",
+            extents=lambda d: (d["D"] * d["H"], d["H"], d["D"]),
+            scale=lambda d: (d["D"] * d["H"]) ** -0.5,
+        ),
+        bench.TensorInput(
+            "wk",
+            dtype="bf16",
+            extents=lambda d: (d["D"] * d["H"], d["H"], d["D"]),
+            scale=lambda d: (d["D"] * d["H"]) ** -0.5,
+        ),
+        bench.TensorInput(
+            "wv",
+            dtype="bf16",
+            extents=lambda d: (d["D"] * d["H"], d["H"], d["D"]),
+            scale=lambda d: (d["D"] * d["H"]) ** -0.5,
+        ),
         bench.TensorInput("wo", dtype="bf16", extents=lambda d: (d["H"], d["D"], d["D"] * d["H"])),
     ),
+    rows={"x": 0, "y": 0},
     outputs=("y",),
     dtypes={},
     workloads={

@@ -504,7 +504,11 @@ def _latent_block_attend(
             j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
             k_at = k_ptr + b * k_stride_B + j[None, :] * k_stride_L + h * k_stride_H + d[:, None] * k_stride_D
             mask_2 = (d[:, None] < D) & (j[None, :] < L)
-            k = tl.load(k_at, mask=mask_2, other=0.0)
+            k = (
+                tl.load(k_at, mask=mask_2, other=0.0)
+                if j_part == 1
+                else tl.load(k_at, mask=d[:, None] < D, other=0.0)
+            )
             # s: bf16[b, h, i, j] = sum[d](q[b, i, h, d] * k[b, j, h, d])
             s = tl.dot(q, k, input_precision="ieee")
             m_chunk = reduce_max(tl.where(j[None, :] < L, s, float("-inf")) if j_part == 1 else s, axis=1)
@@ -521,7 +525,11 @@ def _latent_block_attend(
             p_sum = p_sum + p_sum_chunk
             v_at = v_ptr + b * v_stride_B + j[:, None] * v_stride_L + h * v_stride_H + d[None, :] * v_stride_D
             mask_3 = (j[:, None] < L) & (d[None, :] < D)
-            v = tl.load(v_at, mask=mask_3, other=0.0)
+            v = (
+                tl.load(v_at, mask=mask_3, other=0.0)
+                if j_part == 1
+                else tl.load(v_at, mask=d[None, :] < D, other=0.0)
+            )
             # o: bf16[b, i, h, d] = sum[j] using bf16 (p[b, h, i, j] * v[b, j, h, d])
             o_sum = o_sum * scale[:, None]
             o_sum = tl.dot(
@@ -691,7 +699,11 @@ def _latent_block_attend_part(
             j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
             k_at = k_ptr + b * k_stride_B + j[None, :] * k_stride_L + h * k_stride_H + d[:, None] * k_stride_D
             mask_2 = (d[:, None] < D) & (j[None, :] < L)
-            k = tl.load(k_at, mask=mask_2, other=0.0)
+            k = (
+                tl.load(k_at, mask=mask_2, other=0.0)
+                if j_part == 1
+                else tl.load(k_at, mask=d[:, None] < D, other=0.0)
+            )
             # s: bf16[b, h, i, j] = sum[d](q[b, i, h, d] * k[b, j, h, d])
             s = tl.dot(q, k, input_precision="ieee")
             m_chunk = reduce_max(tl.where(j[None, :] < L, s, float("-inf")) if j_part == 1 else s, axis=1)
@@ -708,7 +720,11 @@ def _latent_block_attend_part(
             p_sum = p_sum + p_sum_chunk
             v_at = v_ptr + b * v_stride_B + j[:, None] * v_stride_L + h * v_stride_H + d[None, :] * v_stride_D
             mask_3 = (j[:, None] < L) & (d[None, :] < D)
-            v = tl.load(v_at, mask=mask_3, other=0.0)
+            v = (
+                tl.load(v_at, mask=mask_3, other=0.0)
+                if j_part == 1
+                else tl.load(v_at, mask=d[None, :] < D, other=0.0)
+            )
             # o: bf16[b, i, h, d] = sum[j] using bf16 (p[b, h, i, j] * v[b, j, h, d])
             o_sum = o_sum * scale[:, None]
             o_sum = tl.dot(
@@ -2404,7 +2420,11 @@ def _latent_block__three_kernels_attend(
             j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
             k_at = k_ptr + b * k_stride_B + j[None, :] * k_stride_L + h * k_stride_H + d[:, None] * k_stride_D
             mask_2 = (d[:, None] < D) & (j[None, :] < L)
-            k = tl.load(k_at, mask=mask_2, other=0.0)
+            k = (
+                tl.load(k_at, mask=mask_2, other=0.0)
+                if j_part == 1
+                else tl.load(k_at, mask=d[:, None] < D, other=0.0)
+            )
             # s: bf16[b, h, i, j] = sum[d](q[b, i, h, d] * k[b, j, h, d])
             s = tl.dot(q, k, input_precision="ieee")
             m_chunk = reduce_max(tl.where(j[None, :] < L, s, float("-inf")) if j_part == 1 else s, axis=1)
@@ -2421,7 +2441,11 @@ def _latent_block__three_kernels_attend(
             p_sum = p_sum + p_sum_chunk
             v_at = v_ptr + b * v_stride_B + j[:, None] * v_stride_L + h * v_stride_H + d[None, :] * v_stride_D
             mask_3 = (j[:, None] < L) & (d[None, :] < D)
-            v = tl.load(v_at, mask=mask_3, other=0.0)
+            v = (
+                tl.load(v_at, mask=mask_3, other=0.0)
+                if j_part == 1
+                else tl.load(v_at, mask=d[None, :] < D, other=0.0)
+            )
             # o: bf16[b, i, h, d] = sum[j] using bf16 (p[b, h, i, j] * v[b, j, h, d])
             o_sum = o_sum * scale[:, None]
             o_sum = tl.dot(
@@ -2591,7 +2615,11 @@ def _latent_block__three_kernels_attend_part(
             j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
             k_at = k_ptr + b * k_stride_B + j[None, :] * k_stride_L + h * k_stride_H + d[:, None] * k_stride_D
             mask_2 = (d[:, None] < D) & (j[None, :] < L)
-            k = tl.load(k_at, mask=mask_2, other=0.0)
+            k = (
+                tl.load(k_at, mask=mask_2, other=0.0)
+                if j_part == 1
+                else tl.load(k_at, mask=d[:, None] < D, other=0.0)
+            )
             # s: bf16[b, h, i, j] = sum[d](q[b, i, h, d] * k[b, j, h, d])
             s = tl.dot(q, k, input_precision="ieee")
             m_chunk = reduce_max(tl.where(j[None, :] < L, s, float("-inf")) if j_part == 1 else s, axis=1)
@@ -2608,7 +2636,11 @@ def _latent_block__three_kernels_attend_part(
             p_sum = p_sum + p_sum_chunk
             v_at = v_ptr + b * v_stride_B + j[:, None] * v_stride_L + h * v_stride_H + d[None, :] * v_stride_D
             mask_3 = (j[:, None] < L) & (d[None, :] < D)
-            v = tl.load(v_at, mask=mask_3, other=0.0)
+            v = (
+                tl.load(v_at, mask=mask_3, other=0.0)
+                if j_part == 1
+                else tl.load(v_at, mask=d[None, :] < D, other=0.0)
+            )
             # o: bf16[b, i, h, d] = sum[j] using bf16 (p[b, h, i, j] * v[b, j, h, d])
             o_sum = o_sum * scale[:, None]
             o_sum = tl.dot(

@@ -13,10 +13,11 @@ from typing import Any
 
 from opspec.runtime.bench.check import OutputCheck, as_tuple, check_outputs, poisoned
 from opspec.runtime.bench.findings import conclude, timing
-from opspec.runtime.bench.inputs import InputSet, count_sets, describe, make_set, total_bytes, widen
+from opspec.runtime.bench.inputs import InputSet, count_sets, describe, make_set, total_bytes
 from opspec.runtime.bench.launches import all_of, record
 from opspec.runtime.bench.model import Case, Driver, Peer, TensorInput, Tolerance
 from opspec.runtime.bench.peers import PeerRow, prepare_peers
+from opspec.runtime.bench.references import reference_of
 from opspec.runtime.bench.roofline import moved, stream_kind
 from opspec.runtime.bench.sampling import (
     Candidate,
@@ -159,11 +160,6 @@ def make_sets(bench: Bench, driver: Driver, case: Case) -> list[InputSet]:
     count = count_sets(total_bytes(first.arguments), bench.free_bytes())
     rest = (make_set(driver, case, seed=bench.seed + i, device=bench.place) for i in range(1, count))
     return [first, *rest]
-
-
-def reference_of(driver: Driver, inputs: InputSet) -> tuple[Any, ...]:
-    """The float64 reference on the device."""
-    return as_tuple(driver.reference(*widen(inputs.arguments), **inputs.named))
 
 
 def check_function(

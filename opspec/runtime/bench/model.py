@@ -121,6 +121,8 @@ class Driver:
     """Everything one generated ``bench.py`` says. The package docstring shows one.
 
     ``keywords`` is what the function, the reference and the peers take by name: dims that no shape tells.
+    ``rows``: where each input and result that has it has an axis along which slices are independent, so that the
+    reference can be taken part by part.
     """
 
     op: str
@@ -134,6 +136,7 @@ class Driver:
     inputs: tuple[TensorInput | ScalarInput, ...]
     outputs: tuple[str, ...]
     keywords: Callable[[Dims], Mapping[str, Any]] | None = None
+    rows: Mapping[str, int] = field(default_factory=dict)
     workloads: Mapping[str, Workload | Distribution]
     dtypes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     tolerance: Callable[[Dims, Dtypes], Tolerance] | None = None
