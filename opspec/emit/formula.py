@@ -12,7 +12,7 @@ import re
 
 from opspec.emit.formula_reductions import eight_bits, narrow_lines, stored_dtype
 from opspec.emit.formula_results import Results
-from opspec.emit.host import host_int, stored_extents
+from opspec.emit.host import host_int, stored_extents, strip_parens
 from opspec.emit.names import escape
 from opspec.emit.segment_formula import join_segments, split_segments
 from opspec.emit.torch_access import NoFormula
@@ -166,8 +166,10 @@ class _Formula(Results):
         elif isinstance(value, Scan):
             text = self.scan(value, name)
         else:
+            present = self.spread(value)
+            axes = tuple(i for i in axes if i in present)
             text = self.tensor(value, axes)
-        self.body.append(f"{name} = {text}")
+        self.body.append(f"{name} = {strip_parens(text)}")
         if self.narrow:
             self.body.append(f"{name} = {name}.to(real)")
         self.var[define.name] = (name, axes)

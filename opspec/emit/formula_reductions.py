@@ -20,7 +20,6 @@ from opspec.ir.values import (
     Unary,
     Value,
     free_indices,
-    integers,
     walk,
 )
 
@@ -91,16 +90,19 @@ class Reductions(TorchExpressions):
             return product
         define = self.current
         bound = tuple(r.index for r in value.ranges)
-        axes = (*define.indices, *bound)
-        lower = tuple(self.domain(_over(define, value)))
-        masks = self.masks((*self.domain(define), *lower), axes)
+        domain = self.domain(_over(define, value))
+        present = self.spread(value.body) | {i for c in domain for i in c.free_indices()}
+        present |= self.spread(value.empty) if value.empty is not None else set()
+        kept = tuple(i for i in define.indices if i in present)
+        axes = (*kept, *bound)
+        masks = self.masks(domain, axes)
         text, _ = self.expression(value.body, axes)
         shape = tuple_text([self.size(i) for i in axes])
-        monoid = value.monoid
         if masks:
             text = f"torch.where({masks}, {text}, {self._identity(value)})"
-        if not self._spread(value.body, bound, bool(masks)):
+        if not present.issuperset(axes):
             text = f"torch.broadcast_to(torch.as_tensor({text}, device=device), {shape})"
+        monoid = value.monoid
         places = sorted((axes.index(b) for b in bound), reverse=True)
         dims = tuple_text([str(p) for p in reversed(places)]) if len(places) > 1 else str(places[0])
         if monoid == "prod":
@@ -112,8 +114,8 @@ class Reductions(TorchExpressions):
             text = f"torch.{FUNCTION.get(monoid, monoid)}({text}, dim={dims})"
         if value.empty is not None and masks and not _is_identity(value):
             some = f"torch.any(torch.broadcast_to({masks}, {shape}), dim={dims})"
-            text = f"torch.where({some}, {text}, {self.expression(value.empty, define.indices)[0]})"
-        return text, define.indices
+            text = f"torch.where({some}, {text}, {self.expression(value.empty, kept)[0]})"
+        return text, kept
 
     def _identity(self, value: Reduce | Scan) -> str:
         match value.monoid:
@@ -129,14 +131,6 @@ class Reductions(TorchExpressions):
                 return literal(value.body.dtype, greatest=False)
             case "min" | "argmin":
                 return literal(value.body.dtype, greatest=True)
-
-    def _spread(self, value: Value, bound: tuple[str, ...], masked: bool) -> bool:
-        """Whether the text of a body has every index that is reduced as an axis."""
-        found: set[str] = set()
-        for node in walk(value):
-            for i in integers(node):
-                found |= i.free_indices()
-        return set(bound) <= found and not (masked and not found)
 
     # products ------------------------------------------------------------------------
     def _product(self, value: Reduce) -> tuple[str, tuple[str, ...]] | None:

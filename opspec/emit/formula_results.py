@@ -9,7 +9,6 @@ from opspec.emit.torch_casts import TORCH, packed
 from opspec.ir.dtypes import F32, I4, DTypeParam
 from opspec.ir.integers import Int
 from opspec.ir.program import Define, Tensor
-from opspec.ir.values import free_indices
 
 
 class Results(Reductions):
@@ -51,9 +50,8 @@ class Results(Reductions):
         own = [i for i in order if i in axes]
         if list(axes) != own:
             name = f"{name}.permute({', '.join(str(axes.index(i)) for i in own)})"
-        if len(own) < len(order) or not set(define.indices) <= free_indices(define.value):
-            pattern = ", ".join(":" if i in axes else "None" for i in order)
-            name = f"{name}[{pattern}]" if len(own) < len(order) else name
+        if len(own) < len(order):
+            name = f"{name}[{', '.join(':' if i in axes else 'None' for i in order)}]"
             name = f"torch.broadcast_to({name}, {tuple_text([self.size(i) for i in order])})"
         if joined:
             name = f"{name}.reshape({tuple_text([host_int(e, self.names) for e in tensor.extents])})"
@@ -113,10 +111,8 @@ class Results(Reductions):
         """The value of a statement with all of its indices as axes."""
         if not part.indices:
             return name
-        missing = len(axes) < len(part.indices)
-        if missing:
+        if len(axes) < len(part.indices):
             name = f"{name}[{', '.join(':' if i in axes else 'None' for i in part.indices)}]"
-        if missing or self.domain(part) or not set(part.indices) <= free_indices(part.value):
             name = f"torch.broadcast_to({name}, {tuple_text([self.size(i) for i in part.indices])})"
         return name
 

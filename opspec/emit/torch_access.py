@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from opspec.emit.host import host_int, strip_parens, tuple_text
-from opspec.ir.bounds import Facts, equal
+from opspec.ir.bounds import Facts, equal, prove
 from opspec.ir.dtypes import compute_dtype
 from opspec.ir.integers import Atom, Datum, Dim, FloorDiv, Greatest, Index, Int, Least, Mod
 from opspec.ir.program import Define, Op
@@ -43,7 +43,8 @@ class TorchAccess:
         upper = self.upper(index)
         if upper is None:
             raise NoFormula(f"index {index}")
-        return host_int(upper, self.names)
+        text = host_int(upper, self.names)
+        return text if prove(upper, self.facts) else f"max({text}, 0)"
 
     def same(self, a: Int | None, b: Int) -> bool:
         """Whether two extents are equal for every shape that the op allows."""

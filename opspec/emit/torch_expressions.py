@@ -128,6 +128,16 @@ class TorchExpressions(TorchAccess):
         kind = f"dtype={'real' if value.dtype is F32 else TORCH[value.dtype.name]}, "
         return f"torch.as_tensor({text}, {kind}device=device)"
 
+    def spread(self, value: Value) -> set[str]:
+        """The indices that the text of a value has as axes."""
+        found: set[str] = set()
+        for node in walk(value):
+            at = list(integers(node))
+            if isinstance(node, Read) and node.otherwise is None:
+                at = self.source(node)[1]
+            found |= {i for x in at for i in x.free_indices()}
+        return found
+
     # reads -----------------------------------------------------------------------
     def _read(self, read: Read, axes: tuple[str, ...]) -> str:
         name, at, extents = self.source(read)

@@ -82,21 +82,34 @@ class Launch:
         ]
         self.kernel[self.grid](*args, **self.options)
 
-    def compact(self, constants: list[Any], first: int) -> Callable[[Any, Sequence[Any]], None] | None:
+    def descriptors(self) -> list[tuple[Any, int]]:
+        """The descriptors among its arguments, and the place of the tensor of each."""
+        pairs = zip(self.args, self.places, strict=True)
+        return [(arg, place) for arg, place in pairs if place is not None and described(arg)]
+
+    def compact(
+        self, constants: list[Any], first: int, descriptors: int
+    ) -> Callable[[Any, Sequence[Any]], None] | None:
         """The launch as one function of a stream and the call's values, or None where it must go ``again``.
 
-        Values are pointers, floats, then ``constants``, to which this adds its own; ``first`` is the place
-        of the first of these. What stands in front of the last pointer or float is picked from there.
+        Values are pointers, floats, descriptors, then ``constants``, to which this adds its own; ``first`` is the
+        place of the first of these, ``descriptors`` that of the launch's first descriptor. What stands in front
+        of the last pointer, float or descriptor is picked from there.
         """
         run, function = getattr(self.compiled, "run", None), getattr(self.compiled, "function", None)
-        if not callable(run) or function is None or any(described(a) for a in self.args):
+        if not callable(run) or function is None:
             return None
         last = max((i for i, place in enumerate(self.places) if place is not None), default=-1)
         picked = []
         for arg, place in zip(self.args[: last + 1], self.places[: last + 1], strict=True):
-            picked.append(first + len(constants) if place is None else place)
             if place is None:
+                picked.append(first + len(constants))
                 constants.append(arg)
+            elif described(arg):
+                picked.append(descriptors)
+                descriptors += 1
+            else:
+                picked.append(place)
         names = self.kernel.arg_names[len(self.args) :]
         rest = (*self.args[last + 1 :], *(self.options[name] for name in names))
         (x, y, z), metadata = self.grid, self.compiled.packed_metadata
@@ -165,7 +178,7 @@ class Call:
         known = [id(t) for t in self.tensors]
         places: list[int | None] = []
         for arg in args:
-            base = arg.source if described(arg) else arg
+            base = getattr(arg, "source", arg.base) if described(arg) else arg
             if isinstance(arg, Float):
                 places.append(
                     -1 - arg.place
@@ -190,7 +203,7 @@ class Call:
 class Replay:
     """A kind of call, ready to be repeated."""
 
-    __slots__ = ("compact", "constants", "device", "launches", "results", "workspaces")
+    __slots__ = ("compact", "constants", "descriptors", "device", "launches", "results", "workspaces")
 
     def __init__(self, call: Call, results: Sequence[Result], floats: int) -> None:
         many = len(call.tensors)
@@ -199,7 +212,12 @@ class Replay:
         self.workspaces = tuple(call.workspaces)
         self.launches = tuple(forget(launch, many) for launch in call.launches)
         constants: list[Any] = []
-        made = [launch.compact(constants, many + floats) for launch in self.launches]
+        made = []
+        self.descriptors = tuple(d for launch in self.launches for d in launch.descriptors())
+        at, first = many + floats, many + floats + len(self.descriptors)
+        for launch in self.launches:
+            made.append(launch.compact(constants, first, at))
+            at += len(launch.descriptors())
         self.compact = None if None in made else tuple(m for m in made if m is not None)
         self.constants = tuple(constants)
 
@@ -225,7 +243,11 @@ class Replay:
             for launch in self.launches:
                 launch.again((*tensors, *out, *spaces), floats)
             return out
-        values = (*pointers, *floats, *self.constants)
+        made: list[Any] = []
+        if self.descriptors:
+            every = (*tensors, *out, *spaces)
+            made = [moved(arg, every[place]) for arg, place in self.descriptors]
+        values = (*pointers, *floats, *made, *self.constants)
         active = driver.active
         index = active.get_current_device()
         if index == device.index or device.index is None:

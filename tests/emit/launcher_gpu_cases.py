@@ -39,6 +39,24 @@ def a_call_is_repeated() -> None:
 
 
 @case
+def products_are_repeated_with_descriptors() -> None:
+    body = "-> c: f32[M, N] { kernel k { c[m, n] = sum[k](a[m, k] * b[k, n]) } }\n"
+    m = built(
+        f"op wide[M, N, K](a: bf16[M, K], b: bf16[K, N]) {body}"
+        f"op narrow[M, N, K](a: bf16[M, K], b: i8[K, N]) {body}"
+    )
+    for _ in range(4):
+        for k, n in ((640, 768), (515, 513)):  # rows that are moved as they are, and rows that are copied
+            a = torch.randn(600, k, device="cuda").bfloat16()
+            b = torch.randn(k, n, device="cuda").bfloat16()
+            w = torch.randint(-128, 128, (k, n), device="cuda", dtype=torch.int8)
+            same(m.wide(a, b).cpu(), (a.float() @ b.float()).cpu(), 1e-3)
+            same(m.narrow(a, w).cpu(), (a.float() @ w.float()).cpu(), 1e-3)
+    for op in (m._wide__operator, m._narrow__operator):
+        assert all(replay.compact is not None for replay in op.kinds.values())
+
+
+@case
 def a_call_is_captured_in_a_graph() -> None:
     m = built(SCALE + BETWEEN)
     x, w = torch.randn(64, 256, device="cuda"), torch.randn(256, device="cuda")

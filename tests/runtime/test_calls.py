@@ -137,14 +137,34 @@ def test_a_descriptor_is_made_again_for_the_tensor_of_the_call(device):
     kernel = Kernel(compiled)
     x, y = torch.ones(8), torch.ones(8)
     call = Call(x.device, [x, y])
-    call.start(kernel, (2, 3), {}, SimpleNamespace(base=x, block=4), y, 1)
+    options = {"N": 8, "BLOCK": 4, "INDEX": "i32"}
+    call.start(kernel, (2, 3), options, SimpleNamespace(base=x, block=4), y, 1)
     replay = Replay(call, RESULTS, 0)
     other = torch.ones(8)
+    (result,) = replay((other,), [other.data_ptr()], (), None)
+    run = compiled.runs[-1]
+    assert run[:3] == (2, 3, 1)
+    made, pointer, scalar = run[9:12]
+    assert made.base is other
+    assert made.block == 4
+    assert (pointer, scalar) == (result.data_ptr(), 1)
+
+
+def test_a_descriptor_of_units_is_one_of_the_tensor(device):
+    from opspec.runtime.launch import Pairs, describe
+
+    compiled = Compiled()
+    x, y = torch.ones(4, 32, dtype=torch.int8), torch.ones(8)
+    call = Call(x.device, [x, y])
+    options = {"N": 8, "BLOCK": 4, "INDEX": "i32"}
+    call.start(Kernel(compiled), 2, options, *describe((x, y), (Pairs((4, 16)), None)), 1)
+    replay = Replay(call, RESULTS, 0)
+    other = torch.zeros(4, 32, dtype=torch.int8)
     replay((other,), [other.data_ptr()], (), None)
-    grid, args, _ = kernel.launches[-1]
-    assert grid == (2, 3, 1)
-    assert args[0].base is other
-    assert args[0].block == 4
+    made = compiled.runs[-1][9]
+    assert made.base.data_ptr() == other.data_ptr()
+    assert made.base.dtype == torch.int16
+    assert (made.shape, made.strides, made.block_shape) == ([4, 16], [16, 1], [4, 16])
 
 
 def test_nothing_of_the_first_call_is_kept_alive(device):
@@ -155,7 +175,8 @@ def test_nothing_of_the_first_call_is_kept_alive(device):
     kept = weakref.ref(x)
     call = Call(x.device, [x, y])
     kernel = Kernel(Compiled())
-    call.start(kernel, 2, {}, x, SimpleNamespace(base=x), y, 1)
+    options = {"N": 8, "BLOCK": 4, "INDEX": "i32"}
+    call.start(kernel, 2, options, x, SimpleNamespace(base=x), y)
     replay = Replay(call, RESULTS, 0)
     kernel.launches.clear()
     del x, call

@@ -180,17 +180,14 @@ def reference_paged_decode(q, k, v, table, len_, *, T):
     )
     s_sum = s_sum.to(real)
     s = s_sum / torch.sqrt(torch.as_tensor(D, dtype=real, device=device))
-    inside = ((len_[:, None, None, None] - 1) >= 0) & (
-        (-torch.arange(T, device=device) + len_[:, None, None, None] - 1) >= 0
-    )
+    inside = (-torch.arange(T, device=device) + len_[:, None, None, None] - 1) >= 0
     p_m = torch.amax(torch.where(inside, s, float("-inf")), dim=3)
     p_e = torch.exp(s - p_m[:, :, :, None])
     p_sum = torch.sum(torch.where(inside, p_e, 0), dim=3)
     p = p_e / p_sum[:, :, :, None]
-    inside_2 = (-torch.arange(T, device=device) + len_[:, None, None, None] - 1) >= 0
     o_2 = torch.einsum(
         "abce,abde->abcd",
-        torch.broadcast_to(torch.where(inside_2, p, 0), (B, Hkv, G, T)).to(half),
+        torch.broadcast_to(torch.where(inside, p, 0), (B, Hkv, G, T)).to(half),
         torch.broadcast_to(
             v[
                 table.repeat_interleave(P, dim=1)[:, None, None, :],
