@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from opspec.ir.integers import Int
 from opspec.ir.program import Boundary, Kernel, Op
+from opspec.schedule.aside import repeats
 from opspec.schedule.block import Block, build_block
 from opspec.schedule.exponent import fold_exponentials
 from opspec.schedule.extremes import pair_extremes
@@ -73,7 +74,9 @@ def schedule_kernel(
     rewrites = (*selected, *shared, *pulled, *inverted, *lent)
     variants = []
     packed = packed_axes(graph)
-    for roles in assign_roles(graph, typical):
+    assigned = assign_roles(graph, typical)
+    rewrites += repeats(graph, assigned[0].grid) if assigned else ()
+    for roles in assigned:
         if packed and not keeps_bytes_together(graph, roles):
             continue
         label = "streamed" if roles.stream else "resident"

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from opspec.ir.dtypes import BF16, F32, I8, I32, DType, Storage, choices
 from opspec.ir.integers import Int
 from opspec.ir.values import Binary, Cast, Read, Value
+from opspec.schedule.aside import stands_aside
 from opspec.schedule.directions import both_ways, prefixes
 from opspec.schedule.exact import holds, number
 from opspec.schedule.graph import Axes, Fold, Graph, Load, Point, Prefix, Store
@@ -184,11 +185,12 @@ def _used(graph: Graph, axis: str) -> bool:
 
 
 def grid_axes(graph: Graph, order: tuple[str, ...]) -> tuple[str, ...]:
-    """Axes that are free in every fold, scan and store."""
+    """Axes that are free in every fold, scan and store; folds that stand ``aside`` may lack one."""
     bound = {a for n in graph.nodes if isinstance(n, Fold) for a in n.over}
     bound |= {n.along for n in prefixes(graph)}
     roots = [n for n in graph.nodes if isinstance(n, Fold | Prefix | Store)]
-    return tuple(a for a in order if a not in bound and all(a in n.axes for n in roots))
+    free = [a for a in order if a not in bound]
+    return tuple(a for a in free if all(a in n.axes or stands_aside(graph, n, a) for n in roots))
 
 
 def windows(graph: Graph, grid: tuple[str, ...], inner: tuple[str, ...]) -> set[str]:
