@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from opspec.ir.bounds import prove
-from opspec.ir.dtypes import BOOL, F32, I64, DType
+from opspec.ir.dtypes import BOOL, F32, I64, DType, choices
 from opspec.ir.facts import facts_of
 from opspec.ir.integers import Int
 from opspec.ir.values import Cast, Compare, Extent, Literal, Read, Value, map_values
@@ -25,6 +25,11 @@ def is_identity(node: Fold) -> bool:
     if node.empty is None or node.monoid not in INFINITY:
         return False
     return number(node.empty) == identity(node.monoid, node.dtype)
+
+
+def stored(load: str) -> str:
+    """The key under which a product finds a load that others use in f32."""
+    return f"{load}.stored"
 
 
 def plain(value: Value) -> Value:
@@ -55,7 +60,7 @@ class Access:
         self.notes: list[str] = []
         self.loaded: set[tuple[str, tuple[Int, ...]]] = set()
         self.said: set[str] = set()
-        self.raw = self._raw_loads()
+        self.raw, self.widened = self._raw_loads()
         self.deps = {n.name: graph.deps(n) for n in graph.nodes}
         self.segments = segments_of(graph)
 
@@ -161,7 +166,7 @@ class Access:
                 return Literal(value=INFINITY[user.monoid], dtype=F32)
         return Literal(value=0.0 if node.dtype is F32 else 0, dtype=node.dtype)
 
-    def _fetch(self, node: Load) -> Statement:
+    def _fetch(self, node: Load) -> tuple[Statement, ...]:
         axes = self._fetch_axes(node)
         masks = (
             *self._in_range(axes),
@@ -176,9 +181,18 @@ class Access:
         self.loaded.add(key)
         self.ident[node.name] = var.name
         self.env[node.name] = var.read
-        return Fetch(
+        fetch = Fetch(
             var=var, tensor=node.tensor, at=node.at, masks=masks, other=other, raw=raw, reread=reread
         )
+        return (fetch, self._wide(node, var)) if node.name in self.widened else (fetch,)
+
+    def _wide(self, node: Load, var: Var) -> Statement:
+        """What else uses an operand of a product takes it in f32; the product finds it under a key of its own."""
+        key = stored(node.name)
+        name = self.names.given.setdefault(f"{node.name}.wide", self.names.fresh(f"{var.name}_wide"))
+        wide = self._declare(name, var.axes, F32)
+        self.env[key], self.env[node.name] = var.read, wide.read
+        return Let(var=wide, value=Cast(to=F32, x=var.read, implicit=True, dtype=F32))
 
     def _fetch_axes(self, node: Load) -> tuple[str, ...]:
         for product in self.roles.products.values():
@@ -192,15 +206,21 @@ class Access:
                     return axes
         return self._ordered(node.axes)
 
-    def _raw_loads(self) -> frozenset[str]:
-        """Loads that only enter block products, and keep their storage type."""
-        found = set()
+    def _raw_loads(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Loads that enter block products as they are stored, and those of them that something else uses, too.
+
+        Only 16 bits are kept beside their f32: a product takes bytes in other orders and integers as they compute.
+        """
+        found, also = set(), set()
         for node in self.graph.nodes:
             if isinstance(node, Load):
                 users = [n for n in self.graph.nodes if node.name in self.graph.deps(n)]
-                if users and all(self._direct(n, node.name) for n in users):
+                direct = [self._direct(n, node.name) for n in users]
+                half = all(d.kind == "float" and d.bits == 16 for d in choices(storage_of(self.graph, node)))
+                if any(direct) and (all(direct) or half):
                     found.add(node.name)
-        return frozenset(found)
+                    also |= set() if all(direct) else {node.name}
+        return frozenset(found), frozenset(also)
 
     def _direct(self, user: Node, load: str) -> bool:
         product = self.roles.products.get(user.name)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from opspec.ir.dtypes import BOOL, F32, I64
 from opspec.ir.integers import ZERO
 from opspec.ir.values import Binary, BinaryOp, Compare, Extent, Literal, Read, Select, Value
-from opspec.schedule.access import INFINITY, is_identity, plain
+from opspec.schedule.access import INFINITY, is_identity, plain, stored
 from opspec.schedule.domain import nonempty
 from opspec.schedule.graph import Fold, Load
 from opspec.schedule.laws import Law, between_states
@@ -265,4 +265,5 @@ class Carry(Means):
         computed = not (isinstance(loaded, Read) and isinstance(self.nodes[loaded.name], Load))
         if computed:
             usable = (*self._in_range((product.k,)), *usable)
-        return Operand(value=self._value(value), axes=axes, cast=product.cast, masks=usable)
+        kept = self.env.get(stored(loaded.name)) if isinstance(loaded, Read) else None
+        return Operand(value=kept or self._value(value), axes=axes, cast=product.cast, masks=usable)

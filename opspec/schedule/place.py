@@ -178,7 +178,7 @@ class Placer(Sweeps):
             node = self.nodes[name]
             match node:
                 case Load():
-                    out.append(self._fetch(node))
+                    out += self._fetch(node)
                 case Point():
                     out += self._remark(node.define)
                     out.append(self._let(node))
