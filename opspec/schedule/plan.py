@@ -19,7 +19,7 @@ from opspec.schedule.packed import keeps_bytes_together, packed_axes
 from opspec.schedule.peel import peel
 from opspec.schedule.place import place
 from opspec.schedule.refuse import unfusable, unsupported
-from opspec.schedule.rewrites import Applied, invert_divisors, pull_factors, share_equal
+from opspec.schedule.rewrites import Applied, invert_divisors, pull_factors, share_equal, share_loads
 from opspec.schedule.roles import Roles, assign_roles
 from opspec.schedule.select import select_elements
 from opspec.schedule.split import Split, split_stream
@@ -61,7 +61,7 @@ def schedule_kernel(
     """
     kernel, selected = select_elements(kernel)
     block = build_block(op, boundary, kernel)
-    graph, shared = share_equal(build_graph(block))
+    graph, shared = share_equal(share_loads(build_graph(block)))
     if not graph.nodes:
         names = ", ".join(f"`{n}`" for n in dict.fromkeys(d.origin for d in block.body))
         message = (

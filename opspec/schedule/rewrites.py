@@ -46,6 +46,39 @@ class Applied:
     text: str
 
 
+def share_loads(graph: Graph) -> Graph:
+    """Let a load that is made anyway, under weaker conditions, serve every access to the same elements."""
+    loads = [n for n in graph.nodes if isinstance(n, Load)]
+    same: dict[str, str] = {}
+    for strict in loads:
+        for weak in loads:
+            if weak is not strict and weak.name not in same and _serves(weak, strict):
+                same[strict.name] = weak.name
+                break
+    if not same:
+        return graph
+
+    def rename(value: Value) -> Value:
+        value = map_values(value, rename)
+        return (
+            replace(value, name=same[value.name]) if isinstance(value, Read) and value.name in same else value
+        )
+
+    nodes = tuple(_renamed(n, rename) for n in graph.nodes if n.name not in same)
+    data = {k: same.get(v, v) for k, v in graph.data.items()}
+    shared = replace(graph, nodes=nodes, data=data)
+    return replace(shared, nodes=shared.ordered(n.name for n in nodes if isinstance(n, Store)))
+
+
+def _serves(weak: Load, strict: Load) -> bool:
+    return (
+        (weak.tensor, weak.at, weak.otherwise, weak.axes)
+        == (strict.tensor, strict.at, strict.otherwise, strict.axes)
+        and set(weak.guard) <= set(strict.guard)
+        and set(weak.constraints) <= set(strict.constraints)
+    )
+
+
 def share_equal(graph: Graph) -> tuple[Graph, tuple[Applied, ...]]:
     """Make one node of those that compute the same value over the same axes."""
     same: dict[str, str] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from opspec.ir.values import Select
-from opspec.schedule.graph import Fold, Point
+from opspec.schedule.graph import Fold, Load, Point
 
 SOFTMAX_V = """op f[M, N](x: f32[M, N], v: f32[N]) -> y: f32[M], lse: f32[M] {{
   {require}
@@ -71,3 +71,16 @@ def test_a_factor_with_the_index_stays(plan):
         "op f[M, N](x: f32[M, N], v: f32[N]) -> y: f32[M] { kernel k { y[m] = sum[n](x[m, n] * v[n]) } }\n"
     )
     assert not found.rewrites
+
+
+def test_one_load_under_the_weaker_conditions_serves_both(plan):
+    text = """op f[N](x: f32[N, N]) -> y: f32[N], z: f32[N] {
+      kernel k {
+        s[i, j] = x[i, j]  for j <= i
+        y[i] = sum[j](s[i, j])
+        z[i] = max[j](x[i, j]) else 0
+      }
+    }
+    """
+    loads = [n for n in plan(text).graph.nodes if isinstance(n, Load)]
+    assert [n.constraints for n in loads] == [()]
