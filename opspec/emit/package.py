@@ -274,15 +274,16 @@ def _kernel_file(
         helper_import="\n".join(fold(f"from opspec.runtime.device import ({', '.join(helpers)})"))
         if len(f"from opspec.runtime.device import {', '.join(helpers)}") > 110
         else f"from opspec.runtime.device import {', '.join(helpers)}",
-        runtime="copying, launch, library" if _copies(ops) else "launch, library",
+        runtime=", ".join((*(m for m in ("adjacent", "copying") if _uses(ops, m)), "launch", "library")),
         ops=ops,
     )
     return _render("kernel.py.j2", model)
 
 
-def _copies(ops: tuple[_OpModel, ...]) -> bool:
+def _uses(ops: tuple[_OpModel, ...], module: str) -> bool:
+    """Whether a launcher calls a module of the runtime."""
     lines = (line for op in ops for f in op.functions for line in f.launch.lines)
-    return any("copying." in line for line in lines)
+    return any(f"{module}." in line for line in lines)
 
 
 def _op_model(

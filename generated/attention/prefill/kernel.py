@@ -9,7 +9,7 @@ import torch
 import triton
 import triton.language as tl
 
-from opspec.runtime import copying, launch, library
+from opspec.runtime import adjacent, copying, launch, library
 from opspec.runtime.device import dot_inside, grouped, maximum, reduce_max
 
 
@@ -2046,6 +2046,7 @@ def _attention__unfused__launch(call, dims, q, k, v, o):
             s.stride(3),
             INDEX=launch.index_type(q, k, s),
         )
+    B, Hq, L = adjacent.merge((B, Hq, L), (s, 0), (p, 0))
     width = max(t.element_size() for t in (s,))
     kernel, grid, options = _configure_attention__unfused_weights(
         B, Hq, L, T, width, tuned=call.tuned("weights")
@@ -2059,16 +2060,17 @@ def _attention__unfused__launch(call, dims, q, k, v, o):
         Hq,
         L,
         T,
-        s.stride(0),
-        s.stride(1),
+        0 if B == 1 else s.stride(0),
+        0 if Hq == 1 else s.stride(1),
         s.stride(2),
         s.stride(3),
-        p.stride(0),
-        p.stride(1),
+        0 if B == 1 else p.stride(0),
+        0 if Hq == 1 else p.stride(1),
         p.stride(2),
         p.stride(3),
         INDEX=launch.index_type(s, p),
     )
+    B, Hq, L = dims[0], dims[1], dims[3]
     aligned = launch.aligned(v, p)
     width = max(t.element_size() for t in (v, p))
     described = launch.describable(v, p)
