@@ -17,10 +17,11 @@ from opspec.emit.configure import Sizes, configure
 from opspec.emit.costs import CostFunction, cost_function, cost_lines, cost_text
 from opspec.emit.describe import describe
 from opspec.emit.host import safe_doc, wrap_doc
-from opspec.emit.launcher import Function, Part, function_name, launcher, quoted, unspecialised
+from opspec.emit.launcher import Function, Part, function_name, launcher, quoted
 from opspec.emit.layout import WIDTH, fold
 from opspec.emit.names import RESERVED, escape, shorten
 from opspec.emit.signature import KernelText, SplitText, descriptor, identifiers, pointer, stride
+from opspec.emit.specialise import unspecialised
 from opspec.emit.starting import KernelLaunch
 from opspec.emit.triton import print_kernel
 from opspec.ir.dtypes import DTypeParam
@@ -308,13 +309,11 @@ def _function_model(
     namespace: str,
 ) -> _FunctionModel:
     kernels = []
-    names = identifiers(op)
     for k in ks:
         pairs = [(t, v) for text, v in zip(k.texts, k.plan.variants, strict=True) for t in _printed(text)]
         for text, variant in pairs:
             params = ", ".join([*text.params, *(f"{c}: tl.constexpr" for c in text.constexprs)])
-            kept = [names[d] for d in unspecialised(op, k.plan) if names[d] in text.params]
-            kept += [p for p in text.params if text.sizes and p in text.sizes[:1]]
+            kept = [p for p in unspecialised(op, k.plan, text) if p in text.params]
             given = f"(do_not_specialize=[{', '.join(map(quoted, kept))}])" if kept else ""
             kernels.append(
                 _KernelModel(

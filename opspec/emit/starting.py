@@ -256,14 +256,19 @@ class Starts:
         text, lines, counts = split.merge, [], []
         grid = [a.name for a in split.split.merge.axes if a.role == "grid" and a.name in text.blocks]
         whole = [a for a in split.split.merge.axes if a.role == "tile" and a.name in text.blocks]
+        parts = split.split.merge.axes[0]
         for axis in split.split.merge.axes:
             extent = host_int(axis.extent, self.names)
             block = text.blocks.get(axis.name)
-            if block is not None:
+            if block is not None and axis == parts:
+                lines.append(f"{block} = launch.bucket({extent}, 16, 64, 256, 1024)")
+            elif block is not None and axis.role == "tile":
+                lines.append(f"{block} = launch.power_of_2({extent})")
+            elif block is not None:
                 # a result's last axis is the one along memory
                 along = len(whole) == 1 and grid[-1:] == [axis.name]
-                cap = "" if axis.role == "tile" else f", 1, {128 if along else 1}"
-                lines.append(f"{block} = launch.power_of_2({extent}{cap})")
+                beside = text.blocks[parts.name]
+                lines.append(f"{block} = {f'min(128, launch.share(8192, {beside}))' if along else 1}")
             if axis.role == "grid":
                 tight = host_int(axis.extent, self.names, tight=True)
                 counts.append(f"triton.cdiv({extent}, {block})" if block else tight)
