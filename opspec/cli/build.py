@@ -15,8 +15,8 @@ def run(options: argparse.Namespace) -> int:
     from opspec.driver.targets import target
 
     targets = [] if options.target == "none" else [target(t.strip()) for t in options.target.split(",")]
-    out = Path(options.out)
-    report = build(options.paths, out, check=options.check)
+    out = Path(options.out or ("debug" if options.debug else "generated"))
+    report = build(options.paths, out, check=options.check, debug=options.debug)
     if report.warnings:
         print(render_text(report.warnings), file=sys.stderr)
     stale = False

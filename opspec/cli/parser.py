@@ -31,7 +31,10 @@ def build_parser() -> argparse.ArgumentParser:
 
     p = _command(commands, "build", "generate kernels, drivers and costs")
     p.add_argument("paths", nargs="+", metavar="PATH", help="specs, or folders of specs")
-    p.add_argument("--out", default="generated", metavar="DIR", help="where packages go (generated/)")
+    p.add_argument("--out", metavar="DIR", help="where packages go (generated/, or debug/ with --debug)")
+    p.add_argument(
+        "--debug", action="store_true", help="check used indices that tensors hold before each call"
+    )
     p.add_argument(
         "--target", default="sm_90", help="compile first choices for these (sm_90,…; `none` for text only)"
     )

@@ -41,9 +41,16 @@ class Report:
 
 
 def build(
-    paths: Iterable[str], out: Path, *, check: bool = False, progress: Callable[[str], None] = lambda _: None
+    paths: Iterable[str],
+    out: Path,
+    *,
+    check: bool = False,
+    debug: bool = False,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> Report:
     """Build the packages of all specs below ``paths`` into ``out``; with ``check`` write nothing.
+
+    ``debug``: packages that check, before each call, what data says of places to read and write.
 
     Raises ``Failure`` with the diagnostics of every spec that can't be built.
     """
@@ -54,7 +61,11 @@ def build(
     for spec in specs:
         progress(spec.shown)
         try:
-            report.built.append(cache.get(spec, out) or _build_one(spec, out, report, cache))
+            report.built.append(
+                _build_one(spec, out, report, None, debug=True)
+                if debug
+                else cache.get(spec, out) or _build_one(spec, out, report, cache)
+            )
         except Failure as failure:
             faults += failure.diagnostics
     if faults:
@@ -67,17 +78,18 @@ def build(
     return report
 
 
-def _build_one(spec: Spec, out: Path, report: Report, cache: _Cache) -> Built:
+def _build_one(spec: Spec, out: Path, report: Report, cache: _Cache | None, *, debug: bool = False) -> Built:
     from opspec.driver.targets import limits
     from opspec.emit.package import build_package
     from opspec.frontend import load_with_warnings
 
     module, warnings = load_with_warnings(spec.path)
     report.warnings += warnings
-    package = build_package(module, spec.shown, limits())
+    package = build_package(module, spec.shown, limits(), debug=debug)
     changed = tuple(n for n in FILES if read_text(out / spec.package / n) != package.files[n])
     built = Built(spec=spec, files=package.files, changed=changed, skipped=package.skipped)
-    cache.put(built, [Path(s.name) for s in module.files], clean=not warnings)
+    if cache is not None:
+        cache.put(built, [Path(s.name) for s in module.files], clean=not warnings)
     return built
 
 

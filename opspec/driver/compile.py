@@ -19,6 +19,7 @@ from opspec.emit.signature import descriptor, identifiers, pointer, stride
 from opspec.emit.starting import TOGETHER, KernelLaunch, streamed_tensors
 from opspec.ir.dtypes import DType, DTypeParam
 from opspec.ir.program import Module, Op, Tensor
+from opspec.schedule.adjacent import adjacent_axes
 from opspec.schedule.nested import nested_product
 
 POINTER = {
@@ -55,7 +56,7 @@ def compile_first_choices(
     out: list[Compiled] = []
     seen: set[str] = set()
     names = identifiers(op)
-    for workload, dims, fixed in shapes:
+    for workload, shape, fixed in shapes:
         dtypes = {p.name: fixed.get(p.name, p.choices[0]) for p in op.dtype_params}
         for launch in launches:
             name = f"_configure_{escape(op.name)}_{launch.plan.block.name}"
@@ -63,6 +64,7 @@ def compile_first_choices(
                 name = f"_configure_{op.name}__{launch.plan.block.boundary}_{launch.plan.block.name}"
             function = getattr(kernels, name)
             wanted = function.__code__.co_varnames[: function.__code__.co_argcount]
+            dims = merged(launch, shape)
             host = {names[d]: v for d, v in dims.items()}
             read = streamed_tensors(launch.plan)
             host["width"] = max((_width(t.dtype, dtypes) for t in read), default=4)
@@ -79,6 +81,25 @@ def compile_first_choices(
                 continue
             seen.add(key)
             out.append(_compile(op, launch, kernel, dict(options), tiles, dims, dtypes, workload, target))
+    return out
+
+
+def merged(launch: KernelLaunch, dims: dict[str, int]) -> dict[str, int]:
+    """The dims that a launcher passes to a kernel where all tensors are contiguous: neighbouring axes as one."""
+    import torch
+
+    from opspec.runtime import adjacent
+
+    tensors = {t.name: t for t in launch.plan.block.tensors}
+    out = dict(dims)
+    full = dims | {k: v.evaluate(dims) for k, v in launch.plan.block.op.derived}
+    for group in adjacent_axes(launch.plan):
+        places = [
+            (torch.empty([e.evaluate(full) for e in tensors[name].extents], device="meta"), first)
+            for name, first in group.places
+        ]
+        extents = adjacent.merge(tuple(dims[d] for d in group.dims), *places, reduced=group.reduced)
+        out |= dict(zip(group.dims, extents, strict=True))
     return out
 
 

@@ -11,6 +11,7 @@ from opspec.driver.traffic import fetches, program_traffic, segment_loops, walke
 from opspec.emit.starting import KernelLaunch
 from opspec.ir.integers import FloorDiv, Int
 from opspec.ir.program import Boundary, Kernel
+from opspec.schedule.adjacent import adjacent_axes
 from opspec.schedule.plan import Plan, Variant
 from opspec.schedule.tile import Fetch, Loop, Statement, TileProgram
 
@@ -33,6 +34,8 @@ def explain_kernel(boundary: Boundary, kernel: Kernel, launch: KernelLaunch) -> 
             f"partial results of {', '.join(dict.fromkeys(parts))}, one a program; the next launch combines them"
         )
     lines += ["", *_roles(plan), ""]
+    one = [f"{', '.join(g.axes)} where no operand has a gap between them" for g in adjacent_axes(plan)]
+    lines += _list("walked as one axis", one)
     lines += _list("rewrites", [f"{a.statement}: {a.text} ({a.rule})" for a in plan.rewrites])
     lines += _list("online laws", _notes(plan))
     for variant, text in zip(plan.variants, launch.texts, strict=True):

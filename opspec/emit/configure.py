@@ -40,6 +40,7 @@ PER_STEP = 8192  # elements of a step beside a product that no matrix unit runs
 ACROSS = 4096  # elements of a chunk that is scanned along an axis other than that of memory
 NARROW = 32  # and its elements along memory
 BESIDE_LANES = 4  # elements of held blocks beside a lane; more of them stream instead
+LEAST = 256  # of a chunk that every workload fills, so that short streams need no binary of their own
 ACCUMULATOR = 16384  # elements of a product's accumulator, beside which its epilogue fits
 
 
@@ -92,7 +93,7 @@ def configure(
 ) -> Choice:
     """The configuration of one variant; ``cases``: the shapes of the workloads."""
     if variant.roles.products:
-        return _product_choice(variant, text, names, limits, sizes, last=last)
+        return _product_choice(variant, text, names, limits, sizes, cases, last=last)
     choice = _plain_choice(graph, variant, text, names, sizes, cases, last=last)
     packed = {text.blocks[a] for a in packed_axes(graph).values() if a in text.blocks}
     return replace(choice, lines=tuple(_at_least_a_byte(line, packed) for line in choice.lines))
@@ -263,7 +264,14 @@ def _folded_beside(variant: Variant) -> int:
 
 
 def _product_choice(
-    variant: Variant, text: KernelText, names: Mapping[str, str], limits: Limits, sizes: Sizes, *, last: bool
+    variant: Variant,
+    text: KernelText,
+    names: Mapping[str, str],
+    limits: Limits,
+    sizes: Sizes,
+    cases: Sequence[Mapping[str, int]],
+    *,
+    last: bool,
 ) -> Choice:
     roles = variant.roles
     extent = {a.name: host_int(a.extent, names) for a in variant.program.axes}
@@ -292,7 +300,9 @@ def _product_choice(
             choice = _matmul_choice(variant, text, extent, least, batch, limits, sizes, depth="_")
             test = None if last else f"{fixed[0]} <= {sizes.product or DEPTH}"
             return replace(choice, lines=(*lines, *choice.lines), test=test)
-    return _chain_choice(variant, text, extent, least, lines, fixed, limits, sizes, last=last)
+    short = {a: min((variant.program.axis(a).extent.evaluate(c) for c in cases), default=1) for a in blocked}
+    filled = {a: min(1 << max(e - 1, 0).bit_length(), LEAST) for a, e in short.items()}
+    return _chain_choice(variant, text, extent, least, filled, lines, fixed, limits, sizes, last=last)
 
 
 def _matmul_choice(
@@ -352,6 +362,7 @@ def _chain_choice(
     text: KernelText,
     extent: Mapping[str, str],
     least: Mapping[str, int],
+    filled: Mapping[str, int],
     lines: list[str],
     fixed: list[str],
     limits: Limits,
@@ -360,7 +371,7 @@ def _chain_choice(
     last: bool,
 ) -> Choice:
     """Rows in parallel, some axes whole, the others streamed: rows and chunk from what a thread and a
-    multiprocessor hold."""
+    multiprocessor hold. A chunk that every workload fills (``filled``) is no smaller for short streams."""
     roles = variant.roles
     rows = [a for a in roles.grid if a in text.blocks]
     streams = [a for a in roles.stream if a in text.blocks]
@@ -405,7 +416,11 @@ def _chain_choice(
     )
     for axis in streams:
         if axis in multiplied:
-            lines.append(_block(text, extent, axis, least[axis], "chunk"))
+            low = max(filled.get(axis, 0), least[axis])
+            if low > least[axis]:
+                lines.append(f"{text.blocks[axis]} = min(chunk, launch.power_of_2({extent[axis]}, {low}))")
+            else:
+                lines.append(_block(text, extent, axis, low, "chunk"))
         else:
             # no matrix unit: every element of rows times chunk times what is whole lives in registers
             beside = ", ".join([str(PER_STEP), text.blocks[rows[0]], *fixed])

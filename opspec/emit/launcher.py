@@ -17,7 +17,6 @@ from opspec.ir.dtypes import DTypeParam, choices
 from opspec.ir.integers import Dim, Int
 from opspec.ir.program import Op, Tensor
 from opspec.schedule.graph import Fold
-from opspec.schedule.plan import Plan
 
 RELATION = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 PY = {"float": "float", "int": "int", "bool": "bool"}
@@ -51,32 +50,6 @@ class Function:
 def launcher(op: Op, boundary: str, launches: tuple[KernelLaunch, ...]) -> Function:
     """The launcher of one boundary of an op."""
     return _Launcher(op, boundary, launches).function()
-
-
-def unspecialised(op: Op, plan: Plan) -> tuple[str, ...]:
-    """Dims that Triton need not know more of than that they are numbers: those along no tensor's last axis.
-
-    Knowing that 16 divides a dim makes wide loads possible under a mask, which matters along memory. A batch or
-    a length elsewhere would only compile a binary for 1, for multiples of 16 and for the rest. A block
-    product may be given either layout, so there nothing is left out.
-    """
-    if any(v.roles.products for v in plan.variants):
-        return ()
-    tensors = plan.variants[0].program.tensors
-    wide = [
-        t for t in tensors if len(t.extents) > 1
-    ] or tensors  # a label or a weight a row is read beside these
-    fast = {d for t in wide if t.extents for d in _base(op, t.extents[-1])}
-    return tuple(d for d in op.dims if d not in fast)
-
-
-def _base(op: Op, extent: Int) -> set[str]:
-    """Declared dims in an extent, through derived ones."""
-    derived = dict(op.derived)
-    found: set[str] = set()
-    for d in extent.dims():
-        found |= _base(op, derived[d]) if d in derived else {d}
-    return found
 
 
 def function_name(op: Op, boundary: str) -> str:

@@ -12,7 +12,7 @@ MODULE = frozenset(
         "annotations", "bench", "cost", "device", "kernel", "launch", "library", "main", "math", "os", "reference", "runtime",
         "sys", "tl", "torch", "triton", "opspec",
         "INDEX", "GROUP", "pid", "out", "call", "dims", "options",
-        "width", "aligned", "tiles", "described", "tuned", "copying", "chunk", "tile",
+        "width", "aligned", "adjacent", "tiles", "described", "tuned", "copying", "checked", "chunk", "tile",
     }
 )  # fmt: skip
 # Device functions of the runtime, which a kernel imports by name.

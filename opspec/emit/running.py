@@ -25,6 +25,7 @@ class Printing(Protocol):
     x: Expressions
     names: dict[str, str]
     blocks: dict[str, str]
+    implied: tuple[Value, ...]
 
     def shape(self, axes: tuple[str, ...]) -> str:
         """The shape of a block of these dimensions."""
@@ -58,7 +59,8 @@ def print_counted(p: Printing, s: Collapse, counted: Var) -> None:
     through shared memory to meet the sum at every step.
     """
     value = p.masked(s.value, s.masks, s.axes, s.monoid)[0]
-    one = f"tl.full({p.shape(s.axes)}, 1.0, tl.float32)"
+    bare = not s.points or set(s.points) & set(p.implied)
+    one = f"tl.full({p.shape(s.axes)}, 1.0, tl.float32)" if bare else "1.0"
     points = p.chosen(s.points, s.axes, (one, ATOM), "0.0")[0]
     p.x.used.add("sum_both")
     for dim in sorted(s.over, key=s.axes.index, reverse=True):

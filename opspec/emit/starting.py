@@ -12,6 +12,7 @@ from opspec.emit.host import host_int, tuple_text
 from opspec.emit.names import escape
 from opspec.emit.signature import KernelText, SplitText, descriptor, identifiers, pointer, stride
 from opspec.ir.program import Op, Tensor
+from opspec.schedule.adjacent import adjacent_axes
 from opspec.schedule.graph import Load
 from opspec.schedule.nested import nested_product
 from opspec.schedule.plan import Plan
@@ -90,11 +91,13 @@ class Starts:
         self.lines: list[str] = []
         self.bound: set[str] = set()
         self.typed: set[str] = set()
+        self.merged: set[str] = set()
 
     def _launch(self, k: KernelLaunch) -> list[Configure]:
         name = f"_configure_{escape(self.op.name)}_{k.plan.block.name}"
         if self.boundary:
             name = f"_configure_{self.op.name}__{self.boundary}_{k.plan.block.name}"
+        self._merge(k)
         dims = self._dims(k)
         width = any(c.lines and "width" in " ".join((*c.lines, c.warps)) for c in k.choices)
         aligned = any("aligned" in " ".join(c.lines) for c in k.choices)
@@ -135,6 +138,20 @@ class Starts:
         params = [*(f"{d}: int" for d in dims), *(f"{f}: {kinds[f]}" for f in flags)]
         params += ["*", "tuned: launch.Tuning = launch.UNTUNED"]
         return [replace(made[0], params=", ".join(params)), *made[1:]]
+
+    def _merge(self, k: KernelLaunch) -> None:
+        """Lines that join neighbouring axes of a kernel into one where the strides of its tensors allow it."""
+        if self.merged:
+            own = [d for d in self.op.dims if d in self.merged]
+            places = [f"dims[{self.op.dims.index(d)}]" for d in own]
+            self.lines.append(f"{', '.join(self.names[d] for d in own)} = {', '.join(places)}")
+            self.merged = set()
+        for group in adjacent_axes(k.plan):
+            names = [self.names[d] for d in group.dims]
+            places = [f"({self.names[t]}, {first})" for t, first in group.places]
+            call = ", ".join([tuple_text(names), *places, *["reduced=True"] * group.reduced])
+            self.lines.append(f"{', '.join(names)} = adjacent.merge({call})")
+            self.merged |= set(group.dims)
 
     def _copies(self, k: KernelLaunch, tiled: list[Tensor]) -> None:
         """Lines that copy operands whose rows no descriptor takes, where a block product reads them often."""
@@ -239,14 +256,19 @@ class Starts:
         text, lines, counts = split.merge, [], []
         grid = [a.name for a in split.split.merge.axes if a.role == "grid" and a.name in text.blocks]
         whole = [a for a in split.split.merge.axes if a.role == "tile" and a.name in text.blocks]
+        parts = split.split.merge.axes[0]
         for axis in split.split.merge.axes:
             extent = host_int(axis.extent, self.names)
             block = text.blocks.get(axis.name)
-            if block is not None:
+            if block is not None and axis == parts:
+                lines.append(f"{block} = launch.bucket({extent}, 16, 64, 256, 1024)")
+            elif block is not None and axis.role == "tile":
+                lines.append(f"{block} = launch.power_of_2({extent})")
+            elif block is not None:
                 # a result's last axis is the one along memory
                 along = len(whole) == 1 and grid[-1:] == [axis.name]
-                cap = "" if axis.role == "tile" else f", 1, {128 if along else 1}"
-                lines.append(f"{block} = launch.power_of_2({extent}{cap})")
+                beside = text.blocks[parts.name]
+                lines.append(f"{block} = {f'min(128, launch.share(8192, {beside}))' if along else 1}")
             if axis.role == "grid":
                 tight = host_int(axis.extent, self.names, tight=True)
                 counts.append(f"triton.cdiv({extent}, {block})" if block else tight)
@@ -275,6 +297,12 @@ class Starts:
             lookup[pointer(tensor.name)] = lookup[descriptor(tensor.name)] = host
             for i in range(len(tensor.extents)):
                 lookup[stride(tensor, i)] = f"{host}.stride({i})"
+        for group in adjacent_axes(k.plan):
+            for name, first in group.places:
+                for i, d in enumerate(group.dims[:-1], start=first):
+                    # an axis of one index has no stride, whatever its tensor says
+                    own = stride(next(t for t in k.plan.block.tensors if t.name == name), i)
+                    lookup[own] = f"0 if {self.names[d]} == 1 else {self.names[name]}.stride({i})"
         for n in (*self.op.dims, *text.sizes):
             lookup[self.names[n]] = self.names[n]
         for s in self.op.scalars:

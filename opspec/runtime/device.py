@@ -393,7 +393,9 @@ def to_f8e5m2_sat(x):
     return clamp_to(x, -57344.0, 57344.0).to(tl.float8e5)
 
 
-@triton.jit
+@triton.jit(
+    do_not_specialize=["E1", "E2", "E3", "LAST", "x_stride_0", "x_stride_1", "x_stride_2", "x_stride_3"]
+)
 def copy_rows(
     x_ptr,
     y_ptr,

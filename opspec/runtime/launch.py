@@ -194,7 +194,7 @@ def spread(
     def steps(parts: int) -> int:
         return triton.cdiv(programs * parts, held) * triton.cdiv(whole, parts) if held else 0
 
-    parts = min(range(fewest, max(min(4 * enough, whole), fewest) + 1), key=steps)
+    parts = min(range(fewest, max(min(2 * enough, whole), fewest) + 1), key=steps)
     if parts < 2:
         return 1, 0
     span = triton.cdiv(whole, parts) * chunk

@@ -86,13 +86,12 @@ class Carry(Means):
         if product is not None:
             out.append(self._multiply(product, node, var, accumulate=True))
             return out
-        moment = self.moments.get(node.name)
+        moment, masks = self.moments.get(node.name), self._fold_masks(node, law)
         if moment is None:
             value = self._value(node.body)
         else:
-            value, more = self._about(node, moment, var)
+            value, masks, more = self._about(node, moment, var, masks)
             out += more
-        masks = self._fold_masks(node, law)
         axes = self._ordered(node.axes | set(node.over))
         over = tuple(d for d in axes if d not in var.axes)
         lawful = any(known.state == node.name for known in self.laws.values())

@@ -367,11 +367,12 @@ class _Builder:
 
     def _load(self, read: Read, guard: tuple[Value, ...], constraints: tuple[Int, ...]) -> Value:
         otherwise = None
+        for i in read.indices:
+            # integers that say where are read before it is known whether that is inside
+            self._data_of(i, guard, constraints)
         if read.otherwise is not None:
             otherwise = self._convert(read.otherwise, guard, constraints)
             guard = (*guard, *self._inside(read), *self._domain(read, guard, constraints))
-        for i in read.indices:
-            self._data_of(i, guard, constraints)
         name = self._intern(read.name, read.indices, guard, constraints, otherwise, read.dtype)
         node = self.nodes[name]
         return replace(read, name=name, indices=tuple(index(a) for a in sorted(node.axes)), otherwise=None)

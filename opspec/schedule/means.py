@@ -7,9 +7,10 @@ new ones (``moments``), and the points of the step are added about the new means
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import reduce
 
-from opspec.ir.dtypes import F32
-from opspec.ir.values import Binary, Literal, Unary, Value
+from opspec.ir.dtypes import BOOL, F32
+from opspec.ir.values import Binary, Literal, Select, Unary, Value
 from opspec.schedule.graph import Fold, Graph
 from opspec.schedule.moments import Moment, same_domain
 from opspec.schedule.names import Names
@@ -117,8 +118,13 @@ class Means(Prefixes):
         self.steps[node.name] = Step(count=count.read, mean=mean.read, moved=moved.read)
         return out
 
-    def _about(self, node: Fold, moment: Moment, var: Var) -> tuple[Value, list[Statement]]:
-        """Bring a co-moment to the new means; and the summand of this step, about them."""
+    def _about(
+        self, node: Fold, moment: Moment, var: Var, masks: tuple[Value, ...]
+    ) -> tuple[Value, tuple[Value, ...], list[Statement]]:
+        """Bring a co-moment to the new means; and the summand of this step about them, with what masks it still.
+
+        A square is masked before it is taken: its multiplication and the sum are then one instruction.
+        """
         first, second = (self.steps[n] for n in moment.sums)
         out: list[Statement] = [
             Let(var=var, value=brought(var.read, first.count, (first.moved, second.moved)))
@@ -128,9 +134,13 @@ class Means(Prefixes):
         if sides[0] == sides[1]:
             axes = self._ordered(node.axes | set(node.over))
             apart = self._declare(self.names.fresh(f"{self.names.of(node.name)}_apart"), axes, F32)
-            out.append(Let(var=apart, value=sides[0]))
-            sides = apart.read, apart.read
-        return Binary(op="mul", a=sides[0], b=sides[1], dtype=F32), out
+            value = sides[0]
+            if masks:
+                zero = Literal(value=0.0, dtype=F32)
+                value = Select(condition=_all(masks), a=value, b=zero, dtype=F32)
+            out.append(Let(var=apart, value=value))
+            sides, masks = (apart.read, apart.read), ()
+        return Binary(op="mul", a=sides[0], b=sides[1], dtype=F32), masks, out
 
     def _gather_moment(self, moment: Moment, value: Value) -> tuple[Value, list[Statement]]:
         """A co-moment of each lane about the means of all lanes."""
@@ -156,6 +166,11 @@ class Means(Prefixes):
             self.gathered[name] = (count.read, moved.read)
         (n, first), (_, second) = (self.gathered[s] for s in moment.sums)
         return brought(value, n, (first, second)), out
+
+
+def _all(masks: tuple[Value, ...]) -> Value:
+    """The conjunction of masks."""
+    return reduce(lambda a, b: Binary(op="and", a=a, b=b, dtype=BOOL), masks)
 
 
 def _add(a: Value, b: Value) -> Value:

@@ -18,6 +18,23 @@ def test_the_three_files(built):
     assert set(built) == {"scale/kernel.py", "scale/bench.py", "scale/cost.json"}
 
 
+def test_a_debug_build_lies_apart_and_checks_what_data_says(opspec, tmp_path, built):
+    text = "op f[M, N](x: f32[N], at: i32[M]) -> y: f32[M] { kernel k { y[m] = x[at[m]] } }\n"
+    (tmp_path / "gather.op").write_text(text)
+    assert opspec("build", "gather.op", "scale.op", "--debug", "--target", "none").status == 0
+    assert opspec("build", "gather.op", "--target", "none").status == 0
+    found = snapshot(tmp_path / "debug")
+    assert set(found) == {
+        f"{s}/{f}" for s in ("gather", "scale") for f in ("kernel.py", "bench.py", "cost.json")
+    }
+    assert b"checked.inside(" in found["gather/kernel.py"]
+    assert b"opspec build --debug gather.op" in found["gather/kernel.py"]
+    assert b"checked" not in found["scale/kernel.py"].replace(b"on checked arguments", b"")
+    now = snapshot(tmp_path / "generated")
+    assert b"checked." not in now["gather/kernel.py"]
+    assert {k: v for k, v in now.items() if k.startswith("scale")} == built
+
+
 def test_check_writes_nothing_and_says_no_when_the_spec_has_changed(opspec, tmp_path, spec, built):
     assert opspec("build", "scale.op", "--check").status == 0
     spec.write_text(SCALE.replace("a * x[m]", "a * x[m] + 1"))

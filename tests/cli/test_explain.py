@@ -71,6 +71,17 @@ def test_stages(opspec, stage, words):
     assert words in ran.out
 
 
+def test_odd_rows_without_gaps_move_in_vectors(opspec, tmp_path):
+    """Rows of 55 elements begin at odd addresses; 64 of them one after another are one long row."""
+    spec = tmp_path / "odd.op"
+    body = "kernel k {{ y[m, n] = 2 * x[m, n]{} }} }}\nworkload w for f {{ M = 64, N = 55 }}\n"
+    for more, wide in (("", True), (" + v[n]", False)):
+        spec.write_text("op f[M, N](x: bf16[M, N], v: f32[N]) -> y: bf16[M, N] { " + body.format(more))
+        out = opspec("explain", str(spec), "--stage", "ptx").out
+        assert ("ld.global.v4" in out) == wide
+    assert "walked as one axis" not in opspec("explain", str(spec)).out
+
+
 @pytest.mark.parametrize(("stage", "words"), [("ptx", ".target sm_90a"), ("sass", "EXIT")])
 def test_machine_code(opspec, tmp_path, stage, words):
     path = tmp_path / "scale.op"

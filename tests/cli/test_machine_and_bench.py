@@ -102,6 +102,23 @@ def test_bench_passes_the_status_of_the_driver_on(opspec, monkeypatch):
     assert opspec("bench", SOFTMAX, "--machine", "h200").status == 1
 
 
+@pytest.mark.parametrize(
+    "options", [["--peers=max", "--graph"], ["--no-peers", "--quick"], ["--peers=none"], []]
+)
+def test_bench_hands_its_options_to_the_driver(options):
+    from opspec.cli.bench import arguments
+    from opspec.cli.parser import build_parser
+    from opspec.driver.select import split_target
+    from opspec.runtime.bench.command import build_parser as driver_parser
+    from tests.runtime.bench.fakes import driver
+
+    given = arguments(split_target(SOFTMAX), build_parser().parse_args(["bench", SOFTMAX, *options]))
+    assert sorted(given) == sorted(options)
+    read = driver_parser([driver()]).parse_args(given)
+    assert read.graph == ("--graph" in options)
+    assert read.peers == next((o.partition("=")[2] for o in options if "=" in o), "usual")
+
+
 def test_bench_without_torch(opspec, monkeypatch):
     from opspec.cli import bench
 

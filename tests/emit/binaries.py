@@ -7,11 +7,14 @@ a binary.
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 import torch
 from triton.backends.compiler import GPUTarget
 from triton.compiler import make_backend
 from triton.runtime.jit import create_function_from_signature
+
+from opspec.runtime import launch
 
 BACKEND = make_backend(GPUTarget("cuda", 90, 32))
 
@@ -37,10 +40,11 @@ class Counting:
 
 
 def binaries(operator: Any, inputs: list[tuple[Any, ...]], whole: tuple[int, ...] = ()) -> int:
-    """Distinct binaries over calls with the tensors of ``inputs`` (and floats of 1)."""
+    """Distinct binaries over calls with the tensors of ``inputs`` (and floats of 1), on a device of capability 9.0."""
     counting = Counting()
-    for tensors in inputs:
-        dims, results = operator.check(*tensors, *whole)
-        outs = [torch.empty(r.shape, dtype=r.dtype, device="meta") for r in results]
-        operator.launch(counting, dims, *tensors, *[1.5] * operator.floats, *whole, *outs)
+    with mock.patch.object(launch, "_has_tensor_memory", lambda _: True):
+        for tensors in inputs:
+            dims, results = operator.check(*tensors, *whole)
+            outs = [torch.empty(r.shape, dtype=r.dtype, device="meta") for r in results]
+            operator.launch(counting, dims, *tensors, *[1.5] * operator.floats, *whole, *outs)
     return len(counting.keys)

@@ -29,14 +29,14 @@ def case(function: Callable[[], None]) -> Callable[[], None]:
     return function
 
 
-def built(text: str, sizes: Sizes | None = None) -> Any:
+def built(text: str, sizes: Sizes | None = None, *, debug: bool = False) -> Any:
     """The generated module of a spec."""
     with tempfile.TemporaryDirectory(prefix="opspec-test-") as folder:
         spec = Path(folder) / "spec.op"
         spec.write_text(text, encoding="utf-8")
         path = Path(folder) / "kernel.py"
         path.write_text(
-            build_package(load(spec), "spec.op", limits(), sizes or Sizes()).files["kernel.py"],
+            build_package(load(spec), "spec.op", limits(), sizes or Sizes(), debug=debug).files["kernel.py"],
             encoding="utf-8",
         )
         return load_module(path)
@@ -360,6 +360,61 @@ def values_of_keys_that_a_query_does_not_see() -> None:
             right = torch.where(keep[:, :, None], weights[:, :, None].double() * v.double(), 0.0).sum(1)
             assert right.isfinite().any()
             same(m.a(q, k, v, keep), right, 2e-2)
+
+
+@case
+def used_pages_out_of_range() -> None:
+    text = (
+        "op a[B, H, T, N, P](k: f32[N, P, H], table: i32[B, T // P], len: i32[B]) -> y: f32[B, H] {\n"
+        "require T % P == 0\nassume len[b] <= T\n"
+        "kernel q { y[b, h] = sum[t | t < len[b]](k[table[b, t // P], t % P, h]) } }\n"
+    )
+    plain, m = built(text), built(text, debug=True)
+    assert not hasattr(plain, "_a__used")
+    k = torch.arange(24.0).reshape(4, 2, 3)
+    table, lengths = (
+        torch.tensor([[3, 99], [0, 1]], dtype=torch.int32),
+        torch.tensor([2, 4], dtype=torch.int32),
+    )
+    for module in (plain, m):
+        same(module.a(k, table, lengths, T=4), [[39, 41, 43], [18, 22, 26]])
+    lengths[0] = 3
+    found = "`table[b, t // P]` is 99 at b = 0, t = 2: axis 1 of `k` (N) needs 0 <= table[b, t // P] < 4"
+    fails(lambda: m.a(k, table, lengths, T=4), found)
+    table[0, 1], table[1, 0] = 1, -1
+    fails(lambda: m.a(k, table, lengths, T=4), "is -1 at b = 1, t = 0, and 1 more")
+    lengths[1] = 0
+    m.a(k, table, lengths, T=4)
+    lengths[1] = 5
+    fails(lambda: m.a(k, table, lengths, T=4), "`T - len[b]` is -1 at b = 1", "assumption")
+
+
+@case
+def used_indices_of_gathers_and_scatters() -> None:
+    m = built(
+        "op f[M, V](x: f32[M, V], label: i64[M], ignore: i64 = -100) -> y: f32[M] {\n"
+        "kernel k { y[m] = where(label[m] == ignore, 0, x[m, label[m]]) } }\n"
+        "op g[M, S, D](x: f32[M, D], slot: i64[M], inout c: f32[S, D]) { assume distinct(slot)\n"
+        "kernel k { c[slot[m], d] = x[m, d] } }\n"
+        "op h[L, T, N](x: f32[N], at: i32[T]) -> y: f32[L] { require L <= T\n"
+        "kernel k { y[l] = sum[t | t < l + 1 + T - L](x[at[t]]) } }\n"
+        "op e[M, N](x: f32[N], at: i32[M]) -> y: f32[M] { kernel k { y[m] = x[at[m]] else 7 } }\n",
+        debug=True,
+    )
+    x = torch.arange(6.0).reshape(2, 3)
+    same(m.f(x, torch.tensor([-100, 2])), [0, 5])
+    fails(lambda: m.f(x, torch.tensor([-100, 3])), "`label[m]` is 3 at m = 1", "axis 2 of `x` (V)")
+    c = torch.zeros(4, 3)
+    m.g(x, torch.tensor([3, 0]), c)
+    same(c[0], [3, 4, 5])
+    fails(lambda: m.g(x, torch.tensor([3, 4]), c), "`slot[m]` is 4 at m = 1", "axis 1 of `c` (S)")
+    fails(lambda: m.g(x, torch.tensor([2, 2]), c), "slot[0] and slot[1] are both 2")
+    at = torch.tensor([0, 1, 2, 9], dtype=torch.int32)
+    fails(lambda: m.h(torch.arange(3.0), at, L=2), "`at[t]` is 9 at t = 3")
+    same(m.h(torch.arange(3.0), at[:3], L=1), [3])
+    same(m.e(torch.arange(3.0), at), [0, 1, 2, 7])
+    if not torch.cuda.is_available():
+        m.f(x.to("meta"), torch.tensor([0, 9]).to("meta"))
 
 
 @case

@@ -28,6 +28,24 @@ workload w for f { B = 8, T = 8192, D = 128 }
 """
 
 
+PREFILL = """op f[B, H, L, T, D](
+  q: bf16[B, H, L, D], k: bf16[B, H, T, D], v: bf16[B, H, T, D]
+) -> o: bf16[B, H, L, D], lse: f32[B, H, L] {
+  kernel k {
+    s[b, h, i, j] = sum[d](q[b, h, i, d] * k[b, h, j, d]) / sqrt(D)
+    lse[b, h, i] = logsumexp[j](s[b, h, i, j])
+    p[b, h, i, j] = softmax[j](s[b, h, i, j])
+    o[b, h, i, d] = sum[j] using bf16 (p[b, h, i, j] * v[b, h, j, d])
+  }
+}
+workload w for f { B = 8, H = 16, L = 4096, T = 4096, D = 128 }
+"""
+PRODUCT = """op f[M, N, K](a: bf16[M, K], b: bf16[K, N]) -> c: bf16[M, N] {
+  kernel k { c[m, n] = sum[k](a[m, k] * b[k, n]) }
+}
+"""
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_pytorch_may(name: str):
     answer = interpreter().ask({"exact": name, "module": "launcher_cases"})
@@ -45,11 +63,34 @@ def test_pytorch_may_on_a_gpu(name: str):
 
 @pytest.mark.parametrize(
     "text, axis, most",
-    [(VECTOR, "N", 3), (MAP, "M", 3), (ROWS, "M", 3), (DECODE, "T", 3), (DECODE, "B", 3)],
-    ids=["vector", "rows of a map", "rows of a reduction", "keys", "batch"],
+    [
+        (VECTOR, "N", 3),
+        (MAP, "M", 3),
+        (ROWS, "M", 3),
+        (DECODE, "T", 3),
+        (DECODE, "B", 3),
+        (PREFILL, "T", 3),
+        (PREFILL, "L", 6),
+        (PREFILL, "B", 4),
+        (PRODUCT, "M", 6),
+        (PRODUCT, "K", 3),
+    ],
+    ids=[
+        "vector",
+        "rows of a map",
+        "rows of a reduction",
+        "keys",
+        "batch",
+        "keys of a prefill",
+        "queries of a prefill: four tiles and two of parts",
+        "batch of a prefill",
+        "rows of a product: six tiles",
+        "depth of a product",
+    ],
 )
 def test_a_varying_length_needs_few_binaries(text: str, axis: str, most: int):
-    fixed = {"B": 8, "T": 512, "D": 128, "N": 256}
+    fixed = {"B": 8, "H": 16, "L": 2048, "T": 512, "D": 128, "M": 4096, "N": 256, "K": 1024}
+    fixed |= {"N": 4096} if text == PRODUCT else {}
     answer = compiler().ask({"text": text, "binaries": [fixed | {axis: n} for n in MANY]})
     assert "broken" not in answer, answer.get("broken")
     assert answer["binaries"] <= most

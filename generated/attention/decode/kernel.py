@@ -119,7 +119,7 @@ def _decode_attention_flash_decode(
     tl.store(o_at, o, mask=mask)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["B", "H", "T", "D", "q_stride_B", "q_stride_H", "o_stride_B", "o_stride_H"])
 def _decode_attention_flash_decode_described(
     q_ptr,
     k_desc,
@@ -346,7 +346,26 @@ def _decode_attention_flash_decode_part(
     tl.store(o_sum_part_at, o_sum, mask=mask)
 
 
-@triton.jit
+@triton.jit(
+    do_not_specialize=[
+        "B",
+        "H",
+        "T",
+        "D",
+        "q_stride_B",
+        "q_stride_H",
+        "m_part_stride_splits",
+        "m_part_stride_1",
+        "m_part_stride_B",
+        "p_sum_part_stride_splits",
+        "p_sum_part_stride_1",
+        "p_sum_part_stride_B",
+        "o_sum_part_stride_splits",
+        "o_sum_part_stride_1",
+        "o_sum_part_stride_B",
+        "o_sum_part_stride_H",
+    ],
+)
 def _decode_attention_flash_decode_part_described(
     q_ptr,
     k_desc,
@@ -467,7 +486,27 @@ def _decode_attention_flash_decode_part_described(
     tl.store(o_sum_part_at, o_sum, mask=mask)
 
 
-@triton.jit(do_not_specialize=["splits"])
+@triton.jit(
+    do_not_specialize=[
+        "B",
+        "H",
+        "T",
+        "D",
+        "splits",
+        "o_stride_B",
+        "o_stride_H",
+        "m_part_stride_splits",
+        "m_part_stride_1",
+        "m_part_stride_B",
+        "p_sum_part_stride_splits",
+        "p_sum_part_stride_1",
+        "p_sum_part_stride_B",
+        "o_sum_part_stride_splits",
+        "o_sum_part_stride_1",
+        "o_sum_part_stride_B",
+        "o_sum_part_stride_H",
+    ],
+)
 def _decode_attention_flash_decode_merge(
     o_ptr,
     m_part_ptr,
@@ -573,7 +612,7 @@ def _configure_decode_attention_flash_decode(
     BLOCK_ROW, chunk, num_warps, num_stages = launch.pick_chain(
         1, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D, width, 232448, B * H
     )
-    BLOCK_T = launch.power_of_2(T, 16, chunk)
+    BLOCK_T = min(chunk, launch.power_of_2(T, 256))
     options = {
         "BLOCK_ROW": BLOCK_ROW,
         "BLOCK_D": BLOCK_D,
@@ -601,8 +640,8 @@ def _configure_decode_attention_flash_decode(
 
 def _configure_decode_attention_flash_decode_merge(B: int, H: int, D: int, splits: int):
     """Kernel, grid and launch options of `_decode_attention_flash_decode_merge` for one shape."""
-    BLOCK_splits = launch.power_of_2(splits)
-    BLOCK_ROW = launch.power_of_2(1, 1, 1)
+    BLOCK_splits = launch.bucket(splits, 16, 64, 256, 1024)
+    BLOCK_ROW = 1
     BLOCK_D = launch.power_of_2(D)
     options = {
         "BLOCK_splits": BLOCK_splits,
@@ -981,7 +1020,22 @@ def _decode_attention_fp8_flash_decode(
     tl.store(o_at, o, mask=mask)
 
 
-@triton.jit
+@triton.jit(
+    do_not_specialize=[
+        "B",
+        "H",
+        "T",
+        "D",
+        "q_stride_B",
+        "q_stride_H",
+        "k_scale_stride_B",
+        "k_scale_stride_H",
+        "v_scale_stride_B",
+        "v_scale_stride_H",
+        "o_stride_B",
+        "o_stride_H",
+    ],
+)
 def _decode_attention_fp8_flash_decode_described(
     q_ptr,
     k_desc,
@@ -1258,7 +1312,30 @@ def _decode_attention_fp8_flash_decode_part(
     tl.store(o_sum_part_at, o_sum, mask=mask)
 
 
-@triton.jit
+@triton.jit(
+    do_not_specialize=[
+        "B",
+        "H",
+        "T",
+        "D",
+        "q_stride_B",
+        "q_stride_H",
+        "k_scale_stride_B",
+        "k_scale_stride_H",
+        "v_scale_stride_B",
+        "v_scale_stride_H",
+        "m_part_stride_splits",
+        "m_part_stride_1",
+        "m_part_stride_B",
+        "p_sum_part_stride_splits",
+        "p_sum_part_stride_1",
+        "p_sum_part_stride_B",
+        "o_sum_part_stride_splits",
+        "o_sum_part_stride_1",
+        "o_sum_part_stride_B",
+        "o_sum_part_stride_H",
+    ],
+)
 def _decode_attention_fp8_flash_decode_part_described(
     q_ptr,
     k_desc,
@@ -1405,7 +1482,27 @@ def _decode_attention_fp8_flash_decode_part_described(
     tl.store(o_sum_part_at, o_sum, mask=mask)
 
 
-@triton.jit(do_not_specialize=["splits"])
+@triton.jit(
+    do_not_specialize=[
+        "B",
+        "H",
+        "T",
+        "D",
+        "splits",
+        "o_stride_B",
+        "o_stride_H",
+        "m_part_stride_splits",
+        "m_part_stride_1",
+        "m_part_stride_B",
+        "p_sum_part_stride_splits",
+        "p_sum_part_stride_1",
+        "p_sum_part_stride_B",
+        "o_sum_part_stride_splits",
+        "o_sum_part_stride_1",
+        "o_sum_part_stride_B",
+        "o_sum_part_stride_H",
+    ],
+)
 def _decode_attention_fp8_flash_decode_merge(
     o_ptr,
     m_part_ptr,
@@ -1511,7 +1608,7 @@ def _configure_decode_attention_fp8_flash_decode(
     BLOCK_ROW, chunk, num_warps, num_stages = launch.pick_chain(
         1, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D, width, 232448, B * H, narrow=described
     )
-    BLOCK_T = launch.power_of_2(T, 16, chunk)
+    BLOCK_T = min(chunk, launch.power_of_2(T, 256))
     options = {
         "BLOCK_ROW": BLOCK_ROW,
         "BLOCK_D": BLOCK_D,
@@ -1541,8 +1638,8 @@ def _configure_decode_attention_fp8_flash_decode(
 
 def _configure_decode_attention_fp8_flash_decode_merge(B: int, H: int, D: int, splits: int):
     """Kernel, grid and launch options of `_decode_attention_fp8_flash_decode_merge` for one shape."""
-    BLOCK_splits = launch.power_of_2(splits)
-    BLOCK_ROW = launch.power_of_2(1, 1, 1)
+    BLOCK_splits = launch.bucket(splits, 16, 64, 256, 1024)
+    BLOCK_ROW = 1
     BLOCK_D = launch.power_of_2(D)
     options = {
         "BLOCK_splits": BLOCK_splits,
@@ -1934,7 +2031,7 @@ def _decode_gqa_flash_decode(
     tl.store(o_at, o, mask=mask)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["Hkv", "G", "T"])
 def _decode_gqa_flash_decode_described(
     q_desc,
     k_desc,
@@ -2157,7 +2254,20 @@ def _decode_gqa_flash_decode_part(
     tl.store(o_sum_part_at, o_sum, mask=mask)
 
 
-@triton.jit
+@triton.jit(
+    do_not_specialize=[
+        "B",
+        "Hkv",
+        "G",
+        "T",
+        "m_part_stride_splits",
+        "m_part_stride_B",
+        "m_part_stride_Hkv",
+        "p_sum_part_stride_splits",
+        "p_sum_part_stride_B",
+        "p_sum_part_stride_Hkv",
+    ],
+)
 def _decode_gqa_flash_decode_part_described(
     q_desc,
     k_desc,
@@ -2273,7 +2383,20 @@ def _decode_gqa_flash_decode_part_described(
     tl.store(o_sum_part_at, o_sum, mask=mask)
 
 
-@triton.jit(do_not_specialize=["splits"])
+@triton.jit(
+    do_not_specialize=[
+        "Hkv",
+        "G",
+        "T",
+        "splits",
+        "m_part_stride_splits",
+        "m_part_stride_B",
+        "m_part_stride_Hkv",
+        "p_sum_part_stride_splits",
+        "p_sum_part_stride_B",
+        "p_sum_part_stride_Hkv",
+    ],
+)
 def _decode_gqa_flash_decode_merge(
     o_ptr,
     m_part_ptr,
@@ -2378,7 +2501,7 @@ def _configure_decode_gqa_flash_decode(
     BLOCK_G, chunk, num_warps, num_stages = launch.pick_chain(
         G, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D, width, 232448, B * Hkv
     )
-    BLOCK_T = launch.power_of_2(T, 16, chunk)
+    BLOCK_T = min(chunk, launch.power_of_2(T, 256))
     options = {
         "BLOCK_G": BLOCK_G,
         "BLOCK_D": BLOCK_D,
@@ -2406,8 +2529,8 @@ def _configure_decode_gqa_flash_decode(
 
 def _configure_decode_gqa_flash_decode_merge(B: int, Hkv: int, G: int, D: int, splits: int):
     """Kernel, grid and launch options of `_decode_gqa_flash_decode_merge` for one shape."""
-    BLOCK_splits = launch.power_of_2(splits)
-    BLOCK_G = launch.power_of_2(G, 1, 1)
+    BLOCK_splits = launch.bucket(splits, 16, 64, 256, 1024)
+    BLOCK_G = 1
     BLOCK_D = launch.power_of_2(D)
     options = {
         "BLOCK_splits": BLOCK_splits,
@@ -2783,7 +2906,7 @@ def _paged_decode_flash_decode(
     tl.store(o_at, o, mask=mask)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["Hkv", "G"])
 def _paged_decode_flash_decode_described(
     q_desc,
     k_ptr,
@@ -3070,7 +3193,19 @@ def _paged_decode_flash_decode_part(
     tl.store(o_sum_part_at, o_sum, mask=mask)
 
 
-@triton.jit
+@triton.jit(
+    do_not_specialize=[
+        "B",
+        "Hkv",
+        "G",
+        "m_part_stride_splits",
+        "m_part_stride_B",
+        "m_part_stride_Hkv",
+        "p_sum_part_stride_splits",
+        "p_sum_part_stride_B",
+        "p_sum_part_stride_Hkv",
+    ],
+)
 def _paged_decode_flash_decode_part_described(
     q_desc,
     k_ptr,
@@ -3231,7 +3366,20 @@ def _paged_decode_flash_decode_part_described(
     tl.store(o_sum_part_at, o_sum, mask=mask_6)
 
 
-@triton.jit(do_not_specialize=["splits"])
+@triton.jit(
+    do_not_specialize=[
+        "Hkv",
+        "G",
+        "T",
+        "splits",
+        "m_part_stride_splits",
+        "m_part_stride_B",
+        "m_part_stride_Hkv",
+        "p_sum_part_stride_splits",
+        "p_sum_part_stride_B",
+        "p_sum_part_stride_Hkv",
+    ],
+)
 def _paged_decode_flash_decode_merge(
     len_ptr,
     o_ptr,
@@ -3339,7 +3487,7 @@ def _configure_paged_decode_flash_decode(
     BLOCK_G, chunk, num_warps, num_stages = launch.pick_chain(
         G, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D, width, 232448, B * Hkv
     )
-    BLOCK_T = launch.power_of_2(T, 16, chunk)
+    BLOCK_T = min(chunk, launch.power_of_2(T, 256))
     options = {
         "BLOCK_G": BLOCK_G,
         "BLOCK_D": BLOCK_D,
@@ -3361,8 +3509,8 @@ def _configure_paged_decode_flash_decode(
 
 def _configure_paged_decode_flash_decode_merge(B: int, Hkv: int, G: int, D: int, splits: int):
     """Kernel, grid and launch options of `_paged_decode_flash_decode_merge` for one shape."""
-    BLOCK_splits = launch.power_of_2(splits)
-    BLOCK_G = launch.power_of_2(G, 1, 1)
+    BLOCK_splits = launch.bucket(splits, 16, 64, 256, 1024)
+    BLOCK_G = 1
     BLOCK_D = launch.power_of_2(D)
     options = {
         "BLOCK_splits": BLOCK_splits,
@@ -3836,7 +3984,7 @@ def _prefix_decode_flash_decode_streamed0(
     tl.store(o_at, o, mask=mask)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["B", "H", "S", "T"])
 def _prefix_decode_flash_decode_streamed0_described(
     q_ptr,
     kp_desc,
@@ -4132,7 +4280,7 @@ def _prefix_decode_flash_decode_streamed1(
     tl.store(o_at, o, mask=mask)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["B", "H", "S", "T"])
 def _prefix_decode_flash_decode_streamed1_described(
     q_ptr,
     kp_desc,
@@ -4297,7 +4445,7 @@ def _configure_prefix_decode_flash_decode(
         BLOCK_B, chunk, num_warps, num_stages = launch.pick_chain(
             B, BLOCK_D, 0, BLOCK_D + BLOCK_D + BLOCK_D, width, 232448, H
         )
-        BLOCK_S = launch.power_of_2(S, 16, chunk)
+        BLOCK_S = min(chunk, launch.power_of_2(S, 256))
         options = {
             "BLOCK_B": BLOCK_B,
             "BLOCK_D": BLOCK_D,
@@ -4330,7 +4478,7 @@ def _configure_prefix_decode_flash_decode(
         B, BLOCK_D, 0, BLOCK_D + BLOCK_D + BLOCK_D, width, 232448, H
     )
     BLOCK_T = launch.power_of_2(T, 1, launch.share(8192, BLOCK_B, BLOCK_D))
-    BLOCK_S = launch.power_of_2(S, 16, chunk)
+    BLOCK_S = min(chunk, launch.power_of_2(S, 256))
     options = {
         "BLOCK_B": BLOCK_B,
         "BLOCK_D": BLOCK_D,
@@ -4625,7 +4773,7 @@ def _mla_decode_flash_decode(
     tl.store(o_at, o, mask=mask)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["H", "T"])
 def _mla_decode_flash_decode_described(
     q_desc,
     qr_desc,
@@ -4831,7 +4979,17 @@ def _mla_decode_flash_decode_part(
     tl.store(o_sum_part_at, o_sum, mask=mask)
 
 
-@triton.jit
+@triton.jit(
+    do_not_specialize=[
+        "B",
+        "H",
+        "T",
+        "m_part_stride_splits",
+        "m_part_stride_B",
+        "p_sum_part_stride_splits",
+        "p_sum_part_stride_B",
+    ],
+)
 def _mla_decode_flash_decode_part_described(
     q_desc,
     qr_desc,
@@ -4932,7 +5090,17 @@ def _mla_decode_flash_decode_part_described(
     tl.store(o_sum_part_at, o_sum, mask=mask)
 
 
-@triton.jit(do_not_specialize=["splits"])
+@triton.jit(
+    do_not_specialize=[
+        "H",
+        "T",
+        "splits",
+        "m_part_stride_splits",
+        "m_part_stride_B",
+        "p_sum_part_stride_splits",
+        "p_sum_part_stride_B",
+    ],
+)
 def _mla_decode_flash_decode_merge(
     o_ptr,
     m_part_ptr,
@@ -5025,7 +5193,7 @@ def _configure_mla_decode_flash_decode(
     BLOCK_H, chunk, num_warps, num_stages = launch.pick_chain(
         H, BLOCK_R, BLOCK_R + BLOCK_P, BLOCK_R + BLOCK_P, width, 232448, B
     )
-    BLOCK_T = launch.power_of_2(T, 16, chunk)
+    BLOCK_T = min(chunk, launch.power_of_2(T, 256))
     options = {
         "BLOCK_H": BLOCK_H,
         "BLOCK_R": BLOCK_R,
@@ -5055,8 +5223,8 @@ def _configure_mla_decode_flash_decode(
 
 def _configure_mla_decode_flash_decode_merge(B: int, H: int, R: int, P: int, splits: int):
     """Kernel, grid and launch options of `_mla_decode_flash_decode_merge` for one shape."""
-    BLOCK_splits = launch.power_of_2(splits)
-    BLOCK_H = launch.power_of_2(H, 1, 1)
+    BLOCK_splits = launch.bucket(splits, 16, 64, 256, 1024)
+    BLOCK_H = 1
     BLOCK_R = launch.power_of_2(R)
     BLOCK_P = launch.power_of_2(P)
     options = {

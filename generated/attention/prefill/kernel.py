@@ -9,7 +9,7 @@ import torch
 import triton
 import triton.language as tl
 
-from opspec.runtime import copying, launch, library
+from opspec.runtime import adjacent, copying, launch, library
 from opspec.runtime.device import dot_inside, grouped, maximum, reduce_max
 
 
@@ -129,7 +129,7 @@ def _attention_flash(
     tl.store(o_at, o, mask=mask)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["Hq", "Hkv", "L", "T"])
 def _attention_flash_described(
     q_desc,
     k_desc,
@@ -362,7 +362,21 @@ def _attention_flash_part(
     tl.store(o_sum_part_at, o_sum, mask=mask)
 
 
-@triton.jit
+@triton.jit(
+    do_not_specialize=[
+        "B",
+        "Hq",
+        "Hkv",
+        "L",
+        "T",
+        "m_part_stride_splits",
+        "m_part_stride_B",
+        "m_part_stride_Hq",
+        "p_sum_part_stride_splits",
+        "p_sum_part_stride_B",
+        "p_sum_part_stride_Hq",
+    ],
+)
 def _attention_flash_part_described(
     q_desc,
     k_desc,
@@ -479,7 +493,20 @@ def _attention_flash_part_described(
     tl.store(o_sum_part_at, o_sum, mask=mask)
 
 
-@triton.jit(do_not_specialize=["splits"])
+@triton.jit(
+    do_not_specialize=[
+        "Hq",
+        "L",
+        "T",
+        "splits",
+        "m_part_stride_splits",
+        "m_part_stride_B",
+        "m_part_stride_Hq",
+        "p_sum_part_stride_splits",
+        "p_sum_part_stride_B",
+        "p_sum_part_stride_Hq",
+    ],
+)
 def _attention_flash_merge(
     o_ptr,
     m_part_ptr,
@@ -584,7 +611,7 @@ def _configure_attention_flash(
     BLOCK_L, chunk, num_warps, num_stages = launch.pick_chain(
         L, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D, width, 232448, B * Hq
     )
-    BLOCK_T = launch.power_of_2(T, 16, chunk)
+    BLOCK_T = min(chunk, launch.power_of_2(T, 256))
     options = {
         "BLOCK_L": BLOCK_L,
         "BLOCK_D": BLOCK_D,
@@ -612,8 +639,8 @@ def _configure_attention_flash(
 
 def _configure_attention_flash_merge(B: int, Hq: int, L: int, D: int, splits: int):
     """Kernel, grid and launch options of `_attention_flash_merge` for one shape."""
-    BLOCK_splits = launch.power_of_2(splits)
-    BLOCK_L = launch.power_of_2(L, 1, 1)
+    BLOCK_splits = launch.bucket(splits, 16, 64, 256, 1024)
+    BLOCK_L = 1
     BLOCK_D = launch.power_of_2(D)
     options = {
         "BLOCK_splits": BLOCK_splits,
@@ -904,7 +931,7 @@ def _attention__unfused_scores_resident(
     tl.store(s_at, s, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["B", "Hq", "Hkv", "L", "D"])
 def _attention__unfused_scores_resident_described(
     q_desc,
     k_desc,
@@ -1012,7 +1039,7 @@ def _attention__unfused_scores_streamed(
     tl.store(s_at, s, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["B", "Hq", "Hkv", "L", "D"])
 def _attention__unfused_scores_streamed_described(
     q_desc,
     k_desc,
@@ -1132,7 +1159,7 @@ def _attention__unfused_scores_streamed_part(
     tl.store(s_sum_part_at, s_sum, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["B", "Hq", "Hkv", "L", "D"])
 def _attention__unfused_scores_streamed_part_described(
     q_desc,
     k_desc,
@@ -1187,7 +1214,7 @@ def _attention__unfused_scores_streamed_part_described(
     tl.store(s_sum_part_at, s_sum, mask=mask)
 
 
-@triton.jit(do_not_specialize=["splits"])
+@triton.jit(do_not_specialize=["Hq", "L", "D", "splits"])
 def _attention__unfused_scores_streamed_merge(
     s_ptr,
     s_sum_part_ptr,
@@ -1399,7 +1426,7 @@ def _attention__unfused_values(
     tl.store(o_at, o, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["B", "Hq", "Hkv", "L", "T"])
 def _attention__unfused_values_described(
     v_desc,
     o_ptr,
@@ -1513,7 +1540,7 @@ def _attention__unfused_values_part(
     tl.store(o_part_at, o, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["B", "Hq", "Hkv", "L", "T"])
 def _attention__unfused_values_part_described(
     v_desc,
     p_desc,
@@ -1566,7 +1593,7 @@ def _attention__unfused_values_part_described(
     tl.store(o_part_at, o, mask=mask)
 
 
-@triton.jit(do_not_specialize=["splits"])
+@triton.jit(do_not_specialize=["Hq", "L", "splits"])
 def _attention__unfused_values_merge(
     o_ptr,
     o_part_ptr,
@@ -1733,9 +1760,9 @@ def _configure_attention__unfused_scores(
 
 def _configure_attention__unfused_scores_merge(B: int, Hq: int, L: int, T: int, splits: int):
     """Kernel, grid and launch options of `_attention__unfused_scores_streamed_merge` for one shape."""
-    BLOCK_splits = launch.power_of_2(splits)
-    BLOCK_L = launch.power_of_2(L, 1, 1)
-    BLOCK_T = launch.power_of_2(T, 1, 128)
+    BLOCK_splits = launch.bucket(splits, 16, 64, 256, 1024)
+    BLOCK_L = 1
+    BLOCK_T = min(128, launch.share(8192, BLOCK_splits))
     options = {
         "BLOCK_splits": BLOCK_splits,
         "BLOCK_L": BLOCK_L,
@@ -1874,9 +1901,9 @@ def _configure_attention__unfused_values(
 
 def _configure_attention__unfused_values_merge(B: int, Hq: int, L: int, D: int, splits: int):
     """Kernel, grid and launch options of `_attention__unfused_values_merge` for one shape."""
-    BLOCK_splits = launch.power_of_2(splits)
-    BLOCK_L = launch.power_of_2(L, 1, 1)
-    BLOCK_D = launch.power_of_2(D, 1, 128)
+    BLOCK_splits = launch.bucket(splits, 16, 64, 256, 1024)
+    BLOCK_L = 1
+    BLOCK_D = min(128, launch.share(8192, BLOCK_splits))
     options = {
         "BLOCK_splits": BLOCK_splits,
         "BLOCK_L": BLOCK_L,
@@ -2046,6 +2073,7 @@ def _attention__unfused__launch(call, dims, q, k, v, o):
             s.stride(3),
             INDEX=launch.index_type(q, k, s),
         )
+    B, Hq, L = adjacent.merge((B, Hq, L), (s, 0), (p, 0))
     width = max(t.element_size() for t in (s,))
     kernel, grid, options = _configure_attention__unfused_weights(
         B, Hq, L, T, width, tuned=call.tuned("weights")
@@ -2059,16 +2087,17 @@ def _attention__unfused__launch(call, dims, q, k, v, o):
         Hq,
         L,
         T,
-        s.stride(0),
-        s.stride(1),
+        0 if B == 1 else s.stride(0),
+        0 if Hq == 1 else s.stride(1),
         s.stride(2),
         s.stride(3),
-        p.stride(0),
-        p.stride(1),
+        0 if B == 1 else p.stride(0),
+        0 if Hq == 1 else p.stride(1),
         p.stride(2),
         p.stride(3),
         INDEX=launch.index_type(s, p),
     )
+    B, Hq, L = dims[0], dims[1], dims[3]
     aligned = launch.aligned(v, p)
     width = max(t.element_size() for t in (v, p))
     described = launch.describable(v, p)
@@ -2399,7 +2428,7 @@ def _attention_lse_flash(
     tl.store(lse_at, lse, mask=l < L)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["Hq", "Hkv", "L", "T", "lse_stride_B", "lse_stride_Hq"])
 def _attention_lse_flash_described(
     q_desc,
     k_desc,
@@ -2644,7 +2673,21 @@ def _attention_lse_flash_part(
     tl.store(o_sum_part_at, o_sum, mask=mask)
 
 
-@triton.jit
+@triton.jit(
+    do_not_specialize=[
+        "B",
+        "Hq",
+        "Hkv",
+        "L",
+        "T",
+        "m_part_stride_splits",
+        "m_part_stride_B",
+        "m_part_stride_Hq",
+        "p_sum_part_stride_splits",
+        "p_sum_part_stride_B",
+        "p_sum_part_stride_Hq",
+    ],
+)
 def _attention_lse_flash_part_described(
     q_desc,
     k_desc,
@@ -2763,7 +2806,22 @@ def _attention_lse_flash_part_described(
     tl.store(o_sum_part_at, o_sum, mask=mask)
 
 
-@triton.jit(do_not_specialize=["splits"])
+@triton.jit(
+    do_not_specialize=[
+        "Hq",
+        "L",
+        "T",
+        "splits",
+        "lse_stride_B",
+        "lse_stride_Hq",
+        "m_part_stride_splits",
+        "m_part_stride_B",
+        "m_part_stride_Hq",
+        "p_sum_part_stride_splits",
+        "p_sum_part_stride_B",
+        "p_sum_part_stride_Hq",
+    ],
+)
 def _attention_lse_flash_merge(
     o_ptr,
     lse_ptr,
@@ -2878,7 +2936,7 @@ def _configure_attention_lse_flash(
     BLOCK_L, chunk, num_warps, num_stages = launch.pick_chain(
         L, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D, width, 232448, B * Hq
     )
-    BLOCK_T = launch.power_of_2(T, 16, chunk)
+    BLOCK_T = min(chunk, launch.power_of_2(T, 256))
     options = {
         "BLOCK_L": BLOCK_L,
         "BLOCK_D": BLOCK_D,
@@ -2907,8 +2965,8 @@ def _configure_attention_lse_flash(
 
 def _configure_attention_lse_flash_merge(B: int, Hq: int, L: int, D: int, splits: int):
     """Kernel, grid and launch options of `_attention_lse_flash_merge` for one shape."""
-    BLOCK_splits = launch.power_of_2(splits)
-    BLOCK_L = launch.power_of_2(L, 1, 1)
+    BLOCK_splits = launch.bucket(splits, 16, 64, 256, 1024)
+    BLOCK_L = 1
     BLOCK_D = launch.power_of_2(D)
     options = {
         "BLOCK_splits": BLOCK_splits,
@@ -3315,7 +3373,7 @@ def _attention_causal_flash(
     tl.store(lse_at, lse, mask=l < L)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["Hq", "Hkv", "L", "T", "lse_stride_B", "lse_stride_Hq"])
 def _attention_causal_flash_described(
     q_desc,
     k_desc,
@@ -3565,7 +3623,21 @@ def _attention_causal_flash_part(
     tl.store(o_sum_part_at, o_sum, mask=mask)
 
 
-@triton.jit
+@triton.jit(
+    do_not_specialize=[
+        "B",
+        "Hq",
+        "Hkv",
+        "L",
+        "T",
+        "m_part_stride_splits",
+        "m_part_stride_B",
+        "m_part_stride_Hq",
+        "p_sum_part_stride_splits",
+        "p_sum_part_stride_B",
+        "p_sum_part_stride_Hq",
+    ],
+)
 def _attention_causal_flash_part_described(
     q_desc,
     k_desc,
@@ -3685,7 +3757,22 @@ def _attention_causal_flash_part_described(
     tl.store(o_sum_part_at, o_sum, mask=mask_2)
 
 
-@triton.jit(do_not_specialize=["splits"])
+@triton.jit(
+    do_not_specialize=[
+        "Hq",
+        "L",
+        "T",
+        "splits",
+        "lse_stride_B",
+        "lse_stride_Hq",
+        "m_part_stride_splits",
+        "m_part_stride_B",
+        "m_part_stride_Hq",
+        "p_sum_part_stride_splits",
+        "p_sum_part_stride_B",
+        "p_sum_part_stride_Hq",
+    ],
+)
 def _attention_causal_flash_merge(
     o_ptr,
     lse_ptr,
@@ -3802,7 +3889,7 @@ def _configure_attention_causal_flash(
     BLOCK_L, chunk, num_warps, num_stages = launch.pick_chain(
         L, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D, width, 232448, B * Hq, edged=True
     )
-    BLOCK_T = launch.power_of_2(T, 16, chunk)
+    BLOCK_T = min(chunk, launch.power_of_2(T, 256))
     options = {
         "BLOCK_L": BLOCK_L,
         "BLOCK_D": BLOCK_D,
@@ -3830,8 +3917,8 @@ def _configure_attention_causal_flash(
 
 def _configure_attention_causal_flash_merge(B: int, Hq: int, L: int, D: int, splits: int):
     """Kernel, grid and launch options of `_attention_causal_flash_merge` for one shape."""
-    BLOCK_splits = launch.power_of_2(splits)
-    BLOCK_L = launch.power_of_2(L, 1, 1)
+    BLOCK_splits = launch.bucket(splits, 16, 64, 256, 1024)
+    BLOCK_L = 1
     BLOCK_D = launch.power_of_2(D)
     options = {
         "BLOCK_splits": BLOCK_splits,
@@ -4261,7 +4348,7 @@ def _attention_window_flash(
     tl.store(o_at, o, mask=mask)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["H", "L", "T", "W"])
 def _attention_window_flash_described(
     q_desc,
     k_desc,
@@ -4581,7 +4668,21 @@ def _attention_window_flash_part(
     tl.store(o_sum_part_at, o_sum, mask=mask)
 
 
-@triton.jit
+@triton.jit(
+    do_not_specialize=[
+        "B",
+        "H",
+        "L",
+        "T",
+        "W",
+        "m_part_stride_splits",
+        "m_part_stride_B",
+        "m_part_stride_H",
+        "p_sum_part_stride_splits",
+        "p_sum_part_stride_B",
+        "p_sum_part_stride_H",
+    ],
+)
 def _attention_window_flash_part_described(
     q_desc,
     k_desc,
@@ -4748,7 +4849,21 @@ def _attention_window_flash_part_described(
     tl.store(o_sum_part_at, o_sum, mask=mask_2)
 
 
-@triton.jit(do_not_specialize=["splits"])
+@triton.jit(
+    do_not_specialize=[
+        "H",
+        "L",
+        "T",
+        "W",
+        "splits",
+        "m_part_stride_splits",
+        "m_part_stride_B",
+        "m_part_stride_H",
+        "p_sum_part_stride_splits",
+        "p_sum_part_stride_B",
+        "p_sum_part_stride_H",
+    ],
+)
 def _attention_window_flash_merge(
     o_ptr,
     m_part_ptr,
@@ -4877,7 +4992,7 @@ def _configure_attention_window_flash(
     BLOCK_L, chunk, num_warps, num_stages = launch.pick_chain(
         L, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D, width, 232448, B * H, edged=True
     )
-    BLOCK_T = launch.power_of_2(T, 16, chunk)
+    BLOCK_T = min(chunk, launch.power_of_2(T, 256))
     options = {
         "BLOCK_L": BLOCK_L,
         "BLOCK_D": BLOCK_D,
@@ -4904,8 +5019,8 @@ def _configure_attention_window_flash(
 
 def _configure_attention_window_flash_merge(B: int, H: int, L: int, D: int, splits: int):
     """Kernel, grid and launch options of `_attention_window_flash_merge` for one shape."""
-    BLOCK_splits = launch.power_of_2(splits)
-    BLOCK_L = launch.power_of_2(L, 1, 1)
+    BLOCK_splits = launch.bucket(splits, 16, 64, 256, 1024)
+    BLOCK_L = 1
     BLOCK_D = launch.power_of_2(D)
     options = {
         "BLOCK_splits": BLOCK_splits,

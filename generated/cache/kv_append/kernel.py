@@ -9,7 +9,7 @@ import torch
 import triton
 import triton.language as tl
 
-from opspec.runtime import launch, library
+from opspec.runtime import adjacent, launch, library
 
 
 @triton.jit(do_not_specialize=["H"])
@@ -108,6 +108,7 @@ def _kv_append__check(k, v, slot, k_cache, v_cache):
 def _kv_append__launch(call, dims, k, v, slot, k_cache, v_cache):
     """Start the kernels of `kv_append` on checked arguments; `call` remembers them for calls of this kind."""
     M, _, H, D, _ = dims
+    H, D = adjacent.merge((H, D), (k, 1), (k_cache, 1), (v, 1), (v_cache, 1))
     kernel, grid, options = _configure_kv_append_append(M, H, D, tuned=call.tuned("append"))
     call.start(
         kernel,
@@ -121,17 +122,17 @@ def _kv_append__launch(call, dims, k, v, slot, k_cache, v_cache):
         H,
         D,
         k.stride(0),
-        k.stride(1),
+        0 if H == 1 else k.stride(1),
         k.stride(2),
         v.stride(0),
-        v.stride(1),
+        0 if H == 1 else v.stride(1),
         v.stride(2),
         slot.stride(0),
         k_cache.stride(0),
-        k_cache.stride(1),
+        0 if H == 1 else k_cache.stride(1),
         k_cache.stride(2),
         v_cache.stride(0),
-        v_cache.stride(1),
+        0 if H == 1 else v_cache.stride(1),
         v_cache.stride(2),
         INDEX=launch.index_type(k, v, slot, k_cache, v_cache),
     )

@@ -60,7 +60,7 @@ def _batched_matmul_product(
     tl.store(c_at, c, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["B", "M", "K"])
 def _batched_matmul_product_described(
     a_desc,
     b_desc,
@@ -157,7 +157,7 @@ def _batched_matmul_product_part(
     tl.store(c_part_at, c, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["B", "M", "K"])
 def _batched_matmul_product_part_described(
     a_desc,
     b_desc,
@@ -205,7 +205,7 @@ def _batched_matmul_product_part_described(
     tl.store(c_part_at, c, mask=mask)
 
 
-@triton.jit(do_not_specialize=["splits"])
+@triton.jit(do_not_specialize=["M", "splits"])
 def _batched_matmul_product_merge(
     c_ptr,
     c_part_ptr,
@@ -328,9 +328,9 @@ def _configure_batched_matmul_product(
 
 def _configure_batched_matmul_product_merge(B: int, M: int, N: int, splits: int):
     """Kernel, grid and launch options of `_batched_matmul_product_merge` for one shape."""
-    BLOCK_splits = launch.power_of_2(splits)
-    BLOCK_M = launch.power_of_2(M, 1, 1)
-    BLOCK_N = launch.power_of_2(N, 1, 128)
+    BLOCK_splits = launch.bucket(splits, 16, 64, 256, 1024)
+    BLOCK_M = 1
+    BLOCK_N = min(128, launch.share(8192, BLOCK_splits))
     options = {
         "BLOCK_splits": BLOCK_splits,
         "BLOCK_M": BLOCK_M,

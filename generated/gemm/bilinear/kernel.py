@@ -63,7 +63,7 @@ def _bilinear_form_resident(
     tl.store(y_ptr + m * y_stride_M + o * y_stride_O, y, mask=m < M)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M", "I"])
 def _bilinear_form_resident_described(
     x_desc,
     w_desc,
@@ -156,7 +156,7 @@ def _bilinear_form_streamed1(
     tl.store(y_ptr + m * y_stride_M + o * y_stride_O, y, mask=m < M)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M", "I"])
 def _bilinear_form_streamed1_described(
     x_desc,
     w_desc,
@@ -264,7 +264,7 @@ def _bilinear_form_streamed2(
     tl.store(y_ptr + m * y_stride_M + o * y_stride_O, y, mask=m < M)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M", "I"])
 def _bilinear_form_streamed2_described(
     x_desc,
     w_desc,
@@ -391,7 +391,7 @@ def _bilinear_form_streamed2_part(
     tl.store(y_sum_part_at, y_sum, mask=m < M)
 
 
-@triton.jit(do_not_specialize=["splits"])
+@triton.jit(do_not_specialize=["M", "I", "splits"])
 def _bilinear_form_streamed2_part_described(
     x_desc,
     w_desc,
@@ -453,7 +453,7 @@ def _bilinear_form_streamed2_part_described(
     tl.store(y_sum_part_at, y_sum, mask=m < M)
 
 
-@triton.jit(do_not_specialize=["splits"])
+@triton.jit(do_not_specialize=["M", "splits"])
 def _bilinear_form_streamed2_merge(
     bias_ptr,
     y_ptr,
@@ -627,8 +627,8 @@ def _configure_bilinear_form(
 
 def _configure_bilinear_form_merge(M: int, O: int, splits: int):
     """Kernel, grid and launch options of `_bilinear_form_streamed2_merge` for one shape."""
-    BLOCK_splits = launch.power_of_2(splits)
-    BLOCK_M = launch.power_of_2(M, 1, 128)
+    BLOCK_splits = launch.bucket(splits, 16, 64, 256, 1024)
+    BLOCK_M = min(128, launch.share(8192, BLOCK_splits))
     options = {
         "BLOCK_splits": BLOCK_splits,
         "BLOCK_M": BLOCK_M,

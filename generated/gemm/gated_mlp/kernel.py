@@ -64,7 +64,7 @@ def _gated_mlp_gate(
     tl.store(y_at, y, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M", "K"])
 def _gated_mlp_gate_described(
     x_desc,
     w_desc,
@@ -169,7 +169,7 @@ def _gated_mlp_gate_part(
     tl.store(u_part_at, u, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M", "K"])
 def _gated_mlp_gate_part_described(
     x_desc,
     w_desc,
@@ -223,7 +223,7 @@ def _gated_mlp_gate_part_described(
     tl.store(u_part_at, u, mask=mask)
 
 
-@triton.jit(do_not_specialize=["splits"])
+@triton.jit(do_not_specialize=["M", "splits"])
 def _gated_mlp_gate_merge(
     y_ptr,
     g_part_ptr,
@@ -353,9 +353,9 @@ def _configure_gated_mlp_gate(
 
 def _configure_gated_mlp_gate_merge(M: int, N: int, splits: int):
     """Kernel, grid and launch options of `_gated_mlp_gate_merge` for one shape."""
-    BLOCK_splits = launch.power_of_2(splits)
-    BLOCK_M = launch.power_of_2(M, 1, 1)
-    BLOCK_N = launch.power_of_2(N, 1, 128)
+    BLOCK_splits = launch.bucket(splits, 16, 64, 256, 1024)
+    BLOCK_M = 1
+    BLOCK_N = min(128, launch.share(8192, BLOCK_splits))
     options = {
         "BLOCK_splits": BLOCK_splits,
         "BLOCK_M": BLOCK_M,

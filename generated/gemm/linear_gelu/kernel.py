@@ -59,7 +59,7 @@ def _linear_gelu_layer(
     tl.store(y_at, y, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M", "K"])
 def _linear_gelu_layer_described(
     x_desc,
     w_desc,
@@ -153,7 +153,7 @@ def _linear_gelu_layer_part(
     tl.store(y_sum_part_at, y_sum, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M", "K"])
 def _linear_gelu_layer_part_described(
     x_desc,
     w_desc,
@@ -196,7 +196,7 @@ def _linear_gelu_layer_part_described(
     tl.store(y_sum_part_at, y_sum, mask=mask)
 
 
-@triton.jit(do_not_specialize=["splits"])
+@triton.jit(do_not_specialize=["M", "splits"])
 def _linear_gelu_layer_merge(
     bias_ptr,
     y_ptr,
@@ -318,9 +318,9 @@ def _configure_linear_gelu_layer(
 
 def _configure_linear_gelu_layer_merge(M: int, N: int, splits: int):
     """Kernel, grid and launch options of `_linear_gelu_layer_merge` for one shape."""
-    BLOCK_splits = launch.power_of_2(splits)
-    BLOCK_M = launch.power_of_2(M, 1, 1)
-    BLOCK_N = launch.power_of_2(N, 1, 128)
+    BLOCK_splits = launch.bucket(splits, 16, 64, 256, 1024)
+    BLOCK_M = 1
+    BLOCK_N = min(128, launch.share(8192, BLOCK_splits))
     options = {
         "BLOCK_splits": BLOCK_splits,
         "BLOCK_M": BLOCK_M,

@@ -54,7 +54,7 @@ def _lora_down(
     tl.store(t_at, t, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M", "K"])
 def _lora_down_described(
     x_desc,
     a_desc,
@@ -137,7 +137,7 @@ def _lora_down_part(
     tl.store(t_part_at, t, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M", "K"])
 def _lora_down_part_described(
     x_desc,
     a_desc,
@@ -178,7 +178,7 @@ def _lora_down_part_described(
     tl.store(t_part_at, t, mask=mask)
 
 
-@triton.jit(do_not_specialize=["splits"])
+@triton.jit(do_not_specialize=["M", "splits"])
 def _lora_down_merge(
     t_ptr,
     t_part_ptr,
@@ -273,7 +273,7 @@ def _lora_up_streamed0(
     tl.store(y_at, y, mask=mask_5)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M", "K", "R"])
 def _lora_up_streamed0_described(
     x_desc,
     w_desc,
@@ -377,7 +377,7 @@ def _lora_up_streamed1(
     tl.store(y_at, y, mask=mask_5)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M", "K", "R"])
 def _lora_up_streamed1_described(
     x_desc,
     w_desc,
@@ -498,9 +498,9 @@ def _configure_lora_down(
 
 def _configure_lora_down_merge(M: int, R: int, splits: int):
     """Kernel, grid and launch options of `_lora_down_merge` for one shape."""
-    BLOCK_splits = launch.power_of_2(splits)
-    BLOCK_M = launch.power_of_2(M, 1, 1)
-    BLOCK_R = launch.power_of_2(R, 1, 128)
+    BLOCK_splits = launch.bucket(splits, 16, 64, 256, 1024)
+    BLOCK_M = 1
+    BLOCK_R = min(128, launch.share(8192, BLOCK_splits))
     options = {
         "BLOCK_splits": BLOCK_splits,
         "BLOCK_M": BLOCK_M,

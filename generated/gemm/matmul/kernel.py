@@ -54,7 +54,7 @@ def _matmul_product(
     tl.store(c_at, c, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M", "K"])
 def _matmul_product_described(
     a_desc,
     b_desc,
@@ -137,7 +137,7 @@ def _matmul_product_part(
     tl.store(c_part_at, c, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M", "K"])
 def _matmul_product_part_described(
     a_desc,
     b_desc,
@@ -178,7 +178,7 @@ def _matmul_product_part_described(
     tl.store(c_part_at, c, mask=mask)
 
 
-@triton.jit(do_not_specialize=["splits"])
+@triton.jit(do_not_specialize=["M", "splits"])
 def _matmul_product_merge(
     c_ptr,
     c_part_ptr,
@@ -295,9 +295,9 @@ def _configure_matmul_product(
 
 def _configure_matmul_product_merge(M: int, N: int, splits: int):
     """Kernel, grid and launch options of `_matmul_product_merge` for one shape."""
-    BLOCK_splits = launch.power_of_2(splits)
-    BLOCK_M = launch.power_of_2(M, 1, 1)
-    BLOCK_N = launch.power_of_2(N, 1, 128)
+    BLOCK_splits = launch.bucket(splits, 16, 64, 256, 1024)
+    BLOCK_M = 1
+    BLOCK_N = min(128, launch.share(8192, BLOCK_splits))
     options = {
         "BLOCK_splits": BLOCK_splits,
         "BLOCK_M": BLOCK_M,
@@ -500,7 +500,7 @@ def _matmul_nt_product(
     tl.store(c_at, c, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M", "K"])
 def _matmul_nt_product_described(
     a_desc,
     b_desc,
@@ -583,7 +583,7 @@ def _matmul_nt_product_part(
     tl.store(c_part_at, c, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M", "K"])
 def _matmul_nt_product_part_described(
     a_desc,
     b_desc,
@@ -624,7 +624,7 @@ def _matmul_nt_product_part_described(
     tl.store(c_part_at, c, mask=mask)
 
 
-@triton.jit(do_not_specialize=["splits"])
+@triton.jit(do_not_specialize=["M", "splits"])
 def _matmul_nt_product_merge(
     c_ptr,
     c_part_ptr,
@@ -741,9 +741,9 @@ def _configure_matmul_nt_product(
 
 def _configure_matmul_nt_product_merge(M: int, N: int, splits: int):
     """Kernel, grid and launch options of `_matmul_nt_product_merge` for one shape."""
-    BLOCK_splits = launch.power_of_2(splits)
-    BLOCK_M = launch.power_of_2(M, 1, 1)
-    BLOCK_N = launch.power_of_2(N, 1, 128)
+    BLOCK_splits = launch.bucket(splits, 16, 64, 256, 1024)
+    BLOCK_M = 1
+    BLOCK_N = min(128, launch.share(8192, BLOCK_splits))
     options = {
         "BLOCK_splits": BLOCK_splits,
         "BLOCK_M": BLOCK_M,
@@ -946,7 +946,7 @@ def _matmul_tn_product(
     tl.store(c_at, c, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M", "K"])
 def _matmul_tn_product_described(
     a_desc,
     b_desc,
@@ -1029,7 +1029,7 @@ def _matmul_tn_product_part(
     tl.store(c_part_at, c, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M", "K"])
 def _matmul_tn_product_part_described(
     a_desc,
     b_desc,
@@ -1070,7 +1070,7 @@ def _matmul_tn_product_part_described(
     tl.store(c_part_at, c, mask=mask)
 
 
-@triton.jit(do_not_specialize=["splits"])
+@triton.jit(do_not_specialize=["M", "splits"])
 def _matmul_tn_product_merge(
     c_ptr,
     c_part_ptr,
@@ -1187,9 +1187,9 @@ def _configure_matmul_tn_product(
 
 def _configure_matmul_tn_product_merge(M: int, N: int, splits: int):
     """Kernel, grid and launch options of `_matmul_tn_product_merge` for one shape."""
-    BLOCK_splits = launch.power_of_2(splits)
-    BLOCK_M = launch.power_of_2(M, 1, 1)
-    BLOCK_N = launch.power_of_2(N, 1, 128)
+    BLOCK_splits = launch.bucket(splits, 16, 64, 256, 1024)
+    BLOCK_M = 1
+    BLOCK_N = min(128, launch.share(8192, BLOCK_splits))
     options = {
         "BLOCK_splits": BLOCK_splits,
         "BLOCK_M": BLOCK_M,
@@ -1392,7 +1392,7 @@ def _matmul_tt_product(
     tl.store(c_at, c, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M", "K"])
 def _matmul_tt_product_described(
     a_desc,
     b_desc,
@@ -1475,7 +1475,7 @@ def _matmul_tt_product_part(
     tl.store(c_part_at, c, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M", "K"])
 def _matmul_tt_product_part_described(
     a_desc,
     b_desc,
@@ -1516,7 +1516,7 @@ def _matmul_tt_product_part_described(
     tl.store(c_part_at, c, mask=mask)
 
 
-@triton.jit(do_not_specialize=["splits"])
+@triton.jit(do_not_specialize=["M", "splits"])
 def _matmul_tt_product_merge(
     c_ptr,
     c_part_ptr,
@@ -1633,9 +1633,9 @@ def _configure_matmul_tt_product(
 
 def _configure_matmul_tt_product_merge(M: int, N: int, splits: int):
     """Kernel, grid and launch options of `_matmul_tt_product_merge` for one shape."""
-    BLOCK_splits = launch.power_of_2(splits)
-    BLOCK_M = launch.power_of_2(M, 1, 1)
-    BLOCK_N = launch.power_of_2(N, 1, 128)
+    BLOCK_splits = launch.bucket(splits, 16, 64, 256, 1024)
+    BLOCK_M = 1
+    BLOCK_N = min(128, launch.share(8192, BLOCK_splits))
     options = {
         "BLOCK_splits": BLOCK_splits,
         "BLOCK_M": BLOCK_M,

@@ -61,7 +61,7 @@ def _matmul_fp8_product(
     tl.store(c_at, c, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M", "K"])
 def _matmul_fp8_product_described(
     a_desc,
     a_scale_ptr,
@@ -152,7 +152,7 @@ def _matmul_fp8_product_part(
     tl.store(c_sum_part_at, c_sum, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M", "K"])
 def _matmul_fp8_product_part_described(
     a_desc,
     b_desc,
@@ -195,7 +195,7 @@ def _matmul_fp8_product_part_described(
     tl.store(c_sum_part_at, c_sum, mask=mask)
 
 
-@triton.jit(do_not_specialize=["splits"])
+@triton.jit(do_not_specialize=["M", "splits"])
 def _matmul_fp8_product_merge(
     a_scale_ptr,
     b_scale_ptr,
@@ -317,9 +317,9 @@ def _configure_matmul_fp8_product(
 
 def _configure_matmul_fp8_product_merge(M: int, N: int, splits: int):
     """Kernel, grid and launch options of `_matmul_fp8_product_merge` for one shape."""
-    BLOCK_splits = launch.power_of_2(splits)
-    BLOCK_M = launch.power_of_2(M, 1, 1)
-    BLOCK_N = launch.power_of_2(N, 1, 128)
+    BLOCK_splits = launch.bucket(splits, 16, 64, 256, 1024)
+    BLOCK_M = 1
+    BLOCK_N = min(128, launch.share(8192, BLOCK_splits))
     options = {
         "BLOCK_splits": BLOCK_splits,
         "BLOCK_M": BLOCK_M,

@@ -84,7 +84,7 @@ def _w4a16_product(
     tl.store(y_at, y, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M"])
 def _w4a16_product_described(
     x_desc,
     w_ptr,
@@ -231,7 +231,7 @@ def _w4a16_product_part(
     tl.store(y_part_at, y, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M"])
 def _w4a16_product_part_described(
     x_desc,
     w_ptr,
@@ -307,7 +307,7 @@ def _w4a16_product_part_described(
     tl.store(y_part_at, y, mask=mask_2)
 
 
-@triton.jit(do_not_specialize=["splits"])
+@triton.jit(do_not_specialize=["M", "splits"])
 def _w4a16_product_merge(
     y_ptr,
     y_part_ptr,
@@ -406,9 +406,9 @@ def _configure_w4a16_product(
 
 def _configure_w4a16_product_merge(M: int, N: int, splits: int):
     """Kernel, grid and launch options of `_w4a16_product_merge` for one shape."""
-    BLOCK_splits = launch.power_of_2(splits)
-    BLOCK_M = launch.power_of_2(M, 1, 1)
-    BLOCK_N = launch.power_of_2(N, 1, 128)
+    BLOCK_splits = launch.bucket(splits, 16, 64, 256, 1024)
+    BLOCK_M = 1
+    BLOCK_N = min(128, launch.share(8192, BLOCK_splits))
     options = {
         "BLOCK_splits": BLOCK_splits,
         "BLOCK_M": BLOCK_M,

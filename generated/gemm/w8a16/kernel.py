@@ -58,7 +58,7 @@ def _w8a16_product(
     tl.store(y_at, y, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M", "K"])
 def _w8a16_product_described(
     x_desc,
     w_desc,
@@ -146,7 +146,7 @@ def _w8a16_product_part(
     tl.store(y_sum_part_at, y_sum, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["N", "K"])
 def _w8a16_product_part_described(
     x_desc,
     w_desc,
@@ -296,9 +296,9 @@ def _configure_w8a16_product(
 
 def _configure_w8a16_product_merge(M: int, N: int, splits: int):
     """Kernel, grid and launch options of `_w8a16_product_merge` for one shape."""
-    BLOCK_splits = launch.power_of_2(splits)
-    BLOCK_N = launch.power_of_2(N, 1, 1)
-    BLOCK_M = launch.power_of_2(M, 1, 128)
+    BLOCK_splits = launch.bucket(splits, 16, 64, 256, 1024)
+    BLOCK_N = 1
+    BLOCK_M = min(128, launch.share(8192, BLOCK_splits))
     options = {
         "BLOCK_splits": BLOCK_splits,
         "BLOCK_N": BLOCK_N,

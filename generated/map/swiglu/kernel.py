@@ -9,7 +9,7 @@ import torch
 import triton
 import triton.language as tl
 
-from opspec.runtime import launch, library
+from opspec.runtime import adjacent, launch, library
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -73,6 +73,7 @@ def _swiglu__check(gate, up):
 def _swiglu__launch(call, dims, gate, up, y):
     """Start the kernels of `swiglu` on checked arguments; `call` remembers them for calls of this kind."""
     M, N, _ = dims
+    M, N = adjacent.merge((M, N), (gate, 0), (up, 0), (y, 0))
     kernel, grid, options = _configure_swiglu_activate(M, N, tuned=call.tuned("activate"))
     call.start(
         kernel,
@@ -83,11 +84,11 @@ def _swiglu__launch(call, dims, gate, up, y):
         y,
         M,
         N,
-        gate.stride(0),
+        0 if M == 1 else gate.stride(0),
         gate.stride(1),
-        up.stride(0),
+        0 if M == 1 else up.stride(0),
         up.stride(1),
-        y.stride(0),
+        0 if M == 1 else y.stride(0),
         y.stride(1),
         INDEX=launch.index_type(gate, up, y),
     )

@@ -64,7 +64,7 @@ def _grouped_gemm_experts(
         tl.store(y_at, y, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["N", "E", "K"])
 def _grouped_gemm_experts_described(
     x_desc,
     w_desc,

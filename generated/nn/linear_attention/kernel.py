@@ -265,7 +265,7 @@ def _linear_attention_chunks_resident(
     tl.store(y_at, y, mask=mask_6)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["H", "T", "C"])
 def _linear_attention_chunks_resident_described(
     q_ptr,
     k_ptr,
@@ -452,7 +452,7 @@ def _linear_attention_chunks_streamed1(
         tl.store(y_at, y, mask=mask_6, eviction_policy="evict_first")
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["H", "T", "C"])
 def _linear_attention_chunks_streamed1_described(
     q_ptr,
     k_ptr,
@@ -670,7 +670,7 @@ def _linear_attention_chunks_streamed2(
         tl.store(y_at, y, mask=mask_7, eviction_policy="evict_first")
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["H", "T", "C"])
 def _linear_attention_chunks_streamed2_described(
     q_ptr,
     k_ptr,
@@ -930,7 +930,7 @@ def _linear_attention_chunks_streamed3(
         tl.store(y_at, y, mask=mask_7, eviction_policy="evict_first")
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["H", "T", "C"])
 def _linear_attention_chunks_streamed3_described(
     q_ptr,
     k_ptr,
@@ -1217,7 +1217,7 @@ def _configure_linear_attention_chunks(
         BLOCK_I, chunk, num_warps, num_stages = launch.pick_chain(
             C, 0, BLOCK_D, BLOCK_J + BLOCK_D, width, 232448, B * H * T // C
         )
-        BLOCK_E = launch.power_of_2(E, 16, chunk)
+        BLOCK_E = min(chunk, launch.power_of_2(E, 128))
         options = {
             "BLOCK_I": BLOCK_I,
             "BLOCK_E": BLOCK_E,

@@ -67,7 +67,7 @@ def _linear_cross_entropy_fused_streamed0(
     tl.store(loss_ptr + m * loss_stride_M, loss, mask=m < M)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M", "V", "K"])
 def _linear_cross_entropy_fused_streamed0_described(
     x_desc,
     w_desc,
@@ -199,7 +199,7 @@ def _linear_cross_entropy_fused_streamed1(
     tl.store(loss_ptr + m * loss_stride_M, loss, mask=m < M)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M", "V", "K"])
 def _linear_cross_entropy_fused_streamed1_described(
     x_desc,
     w_desc,
@@ -369,7 +369,17 @@ def _linear_cross_entropy_fused_streamed1_part(
     tl.store(select_part_at, select, mask=m < M)
 
 
-@triton.jit(do_not_specialize=["splits"])
+@triton.jit(
+    do_not_specialize=[
+        "M",
+        "V",
+        "K",
+        "splits",
+        "lse_m_part_stride_splits",
+        "lse_sum_part_stride_splits",
+        "select_part_stride_splits",
+    ],
+)
 def _linear_cross_entropy_fused_streamed1_part_described(
     x_desc,
     w_desc,
@@ -453,7 +463,16 @@ def _linear_cross_entropy_fused_streamed1_part_described(
     tl.store(select_part_at, select, mask=m < M)
 
 
-@triton.jit(do_not_specialize=["splits"])
+@triton.jit(
+    do_not_specialize=[
+        "M",
+        "V",
+        "splits",
+        "lse_m_part_stride_splits",
+        "lse_sum_part_stride_splits",
+        "select_part_stride_splits",
+    ],
+)
 def _linear_cross_entropy_fused_streamed1_merge(
     label_ptr,
     loss_ptr,
@@ -623,8 +642,8 @@ def _configure_linear_cross_entropy_fused(
 
 def _configure_linear_cross_entropy_fused_merge(M: int, splits: int):
     """Kernel, grid and launch options of `_linear_cross_entropy_fused_streamed1_merge` for one shape."""
-    BLOCK_splits = launch.power_of_2(splits)
-    BLOCK_M = launch.power_of_2(M, 1, 128)
+    BLOCK_splits = launch.bucket(splits, 16, 64, 256, 1024)
+    BLOCK_M = min(128, launch.share(8192, BLOCK_splits))
     options = {
         "BLOCK_splits": BLOCK_splits,
         "BLOCK_M": BLOCK_M,
@@ -870,7 +889,7 @@ def _linear_cross_entropy__unfused_logits(
     tl.store(z_at, z, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M", "K"])
 def _linear_cross_entropy__unfused_logits_described(
     x_desc,
     w_desc,
@@ -953,7 +972,7 @@ def _linear_cross_entropy__unfused_logits_part(
     tl.store(z_part_at, z, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M", "K"])
 def _linear_cross_entropy__unfused_logits_part_described(
     x_desc,
     w_desc,
@@ -994,7 +1013,7 @@ def _linear_cross_entropy__unfused_logits_part_described(
     tl.store(z_part_at, z, mask=mask)
 
 
-@triton.jit(do_not_specialize=["splits"])
+@triton.jit(do_not_specialize=["M", "splits"])
 def _linear_cross_entropy__unfused_logits_merge(
     z_ptr,
     z_part_ptr,
@@ -1209,9 +1228,9 @@ def _configure_linear_cross_entropy__unfused_logits(
 
 def _configure_linear_cross_entropy__unfused_logits_merge(M: int, V: int, splits: int):
     """Kernel, grid and launch options of `_linear_cross_entropy__unfused_logits_merge` for one shape."""
-    BLOCK_splits = launch.power_of_2(splits)
-    BLOCK_M = launch.power_of_2(M, 1, 1)
-    BLOCK_V = launch.power_of_2(V, 1, 128)
+    BLOCK_splits = launch.bucket(splits, 16, 64, 256, 1024)
+    BLOCK_M = 1
+    BLOCK_V = min(128, launch.share(8192, BLOCK_splits))
     options = {
         "BLOCK_splits": BLOCK_splits,
         "BLOCK_M": BLOCK_M,

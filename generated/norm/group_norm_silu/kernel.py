@@ -119,9 +119,7 @@ def _group_norm_silu_nchw_groups_streamed1(
         # v[n, g, k, s] = x[n, g * K + k, s] for g < G, k < K
         v = x
         z_sum_lanes_chunk, z_sum_count_chunk = sum_both(
-            tl.where(mask, v, 0.0),
-            tl.where(mask, tl.full((BLOCK_K, STEPS, BLOCK_S), 1.0, tl.float32), 0.0),
-            axis=1,
+            tl.where(mask, v, 0.0), tl.where(mask, 1.0, 0.0), axis=1
         )
         z_sum_count_new = z_sum_count + z_sum_count_chunk
         z_sum_mean = z_sum_lanes * (1.0 / maximum(z_sum_count, 1.0))
@@ -130,8 +128,10 @@ def _group_norm_silu_nchw_groups_streamed1(
         )
         z_sum_mean_new = z_sum_mean - z_sum_moved
         z_sum_2_lanes = z_sum_2_lanes + z_sum_count * z_sum_moved * z_sum_moved
-        z_sum_2_apart = v - z_sum_mean_new[:, None, :]
-        z_sum_2_lanes_chunk = tl.sum(tl.where(mask, z_sum_2_apart * z_sum_2_apart, 0.0), axis=1)
+        z_sum_2_apart = tl.where(
+            (k[:, None, None] < C // G) & (s[None, :, :] < S), v - z_sum_mean_new[:, None, :], 0.0
+        )
+        z_sum_2_lanes_chunk = tl.sum(z_sum_2_apart * z_sum_2_apart, axis=1)
         z_sum_2_lanes = z_sum_2_lanes + z_sum_2_lanes_chunk
         z_sum_count = z_sum_count_new
         z_sum_lanes = z_sum_lanes + z_sum_lanes_chunk
@@ -213,9 +213,7 @@ def _group_norm_silu_nchw_groups_streamed2(
             # v[n, g, k, s] = x[n, g * K + k, s] for g < G, k < K
             v = x
             z_sum_lanes_chunk, z_sum_count_chunk = sum_both(
-                tl.where(s < S, v, 0.0),
-                tl.where(s < S, tl.full((STEPS, BLOCK_S), 1.0, tl.float32), 0.0),
-                axis=0,
+                tl.where(s < S, v, 0.0), tl.where(s < S, 1.0, 0.0), axis=0
             )
             z_sum_count_new = z_sum_count + z_sum_count_chunk
             z_sum_mean = z_sum_lanes * (1.0 / maximum(z_sum_count, 1.0))
@@ -224,8 +222,8 @@ def _group_norm_silu_nchw_groups_streamed2(
             )
             z_sum_mean_new = z_sum_mean - z_sum_moved
             z_sum_2_lanes = z_sum_2_lanes + z_sum_count * z_sum_moved * z_sum_moved
-            z_sum_2_apart = v - z_sum_mean_new[None, :]
-            z_sum_2_lanes_chunk = tl.sum(tl.where(s < S, z_sum_2_apart * z_sum_2_apart, 0.0), axis=0)
+            z_sum_2_apart = tl.where(s < S, v - z_sum_mean_new[None, :], 0.0)
+            z_sum_2_lanes_chunk = tl.sum(z_sum_2_apart * z_sum_2_apart, axis=0)
             z_sum_2_lanes = z_sum_2_lanes + z_sum_2_lanes_chunk
             z_sum_count = z_sum_count_new
             z_sum_lanes = z_sum_lanes + z_sum_lanes_chunk
@@ -585,9 +583,7 @@ def _group_norm_silu_nhwc_groups_streamed2(
             # v[n, g, k, s] = x[n, s, g * K + k] for g < G, k < K
             v = x
             z_sum_lanes_chunk, z_sum_count_chunk = sum_both(
-                tl.where(k < C // G, v, 0.0),
-                tl.where(k < C // G, tl.full((STEPS, BLOCK_K), 1.0, tl.float32), 0.0),
-                axis=0,
+                tl.where(k < C // G, v, 0.0), tl.where(k < C // G, 1.0, 0.0), axis=0
             )
             z_sum_count_new = z_sum_count + z_sum_count_chunk
             z_sum_mean = z_sum_lanes * (1.0 / maximum(z_sum_count, 1.0))
@@ -596,8 +592,8 @@ def _group_norm_silu_nhwc_groups_streamed2(
             )
             z_sum_mean_new = z_sum_mean - z_sum_moved
             z_sum_2_lanes = z_sum_2_lanes + z_sum_count * z_sum_moved * z_sum_moved
-            z_sum_2_apart = v - z_sum_mean_new[None, :]
-            z_sum_2_lanes_chunk = tl.sum(tl.where(k < C // G, z_sum_2_apart * z_sum_2_apart, 0.0), axis=0)
+            z_sum_2_apart = tl.where(k < C // G, v - z_sum_mean_new[None, :], 0.0)
+            z_sum_2_lanes_chunk = tl.sum(z_sum_2_apart * z_sum_2_apart, axis=0)
             z_sum_2_lanes = z_sum_2_lanes + z_sum_2_lanes_chunk
             z_sum_count = z_sum_count_new
             z_sum_lanes = z_sum_lanes + z_sum_lanes_chunk

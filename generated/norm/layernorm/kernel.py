@@ -93,9 +93,7 @@ def _layernorm_rows_streamed(
         n = (n + tl.arange(0, BLOCK_N)[None, :]).to(INDEX)
         x_at = x_ptr + m * x_stride_M + n * x_stride_N
         x = tl.load(x_at, mask=n < N, other=0.0, eviction_policy="evict_last").to(tl.float32)
-        y_sum_lanes_chunk, y_sum_count_chunk = sum_both(
-            x, tl.where(n < N, tl.full((STEPS, BLOCK_N), 1.0, tl.float32), 0.0), axis=0
-        )
+        y_sum_lanes_chunk, y_sum_count_chunk = sum_both(x, tl.where(n < N, 1.0, 0.0), axis=0)
         y_sum_count_new = y_sum_count + y_sum_count_chunk
         y_sum_mean = y_sum_lanes * (1.0 / maximum(y_sum_count, 1.0))
         y_sum_moved = (y_sum_count_chunk * y_sum_mean - y_sum_lanes_chunk) * (
@@ -103,8 +101,8 @@ def _layernorm_rows_streamed(
         )
         y_sum_mean_new = y_sum_mean - y_sum_moved
         y_sum_2_lanes = y_sum_2_lanes + y_sum_count * y_sum_moved * y_sum_moved
-        y_sum_2_apart = x - y_sum_mean_new[None, :]
-        y_sum_2_lanes_chunk = tl.sum(tl.where(n < N, y_sum_2_apart * y_sum_2_apart, 0.0), axis=0)
+        y_sum_2_apart = tl.where(n < N, x - y_sum_mean_new[None, :], 0.0)
+        y_sum_2_lanes_chunk = tl.sum(y_sum_2_apart * y_sum_2_apart, axis=0)
         y_sum_2_lanes = y_sum_2_lanes + y_sum_2_lanes_chunk
         y_sum_count = y_sum_count_new
         y_sum_lanes = y_sum_lanes + y_sum_lanes_chunk
@@ -339,9 +337,7 @@ def _layernorm_stats_rows_streamed(
         n = (n + tl.arange(0, BLOCK_N)[None, :]).to(INDEX)
         x_at = x_ptr + m * x_stride_M + n * x_stride_N
         x = tl.load(x_at, mask=n < N, other=0.0, eviction_policy="evict_last").to(tl.float32)
-        mu_sum_lanes_chunk, mu_sum_count_chunk = sum_both(
-            x, tl.where(n < N, tl.full((STEPS, BLOCK_N), 1.0, tl.float32), 0.0), axis=0
-        )
+        mu_sum_lanes_chunk, mu_sum_count_chunk = sum_both(x, tl.where(n < N, 1.0, 0.0), axis=0)
         mu_sum_count_new = mu_sum_count + mu_sum_count_chunk
         mu_sum_mean = mu_sum_lanes * (1.0 / maximum(mu_sum_count, 1.0))
         mu_sum_moved = (mu_sum_count_chunk * mu_sum_mean - mu_sum_lanes_chunk) * (
@@ -349,8 +345,8 @@ def _layernorm_stats_rows_streamed(
         )
         mu_sum_mean_new = mu_sum_mean - mu_sum_moved
         rstd_sum_lanes = rstd_sum_lanes + mu_sum_count * mu_sum_moved * mu_sum_moved
-        rstd_sum_apart = x - mu_sum_mean_new[None, :]
-        rstd_sum_lanes_chunk = tl.sum(tl.where(n < N, rstd_sum_apart * rstd_sum_apart, 0.0), axis=0)
+        rstd_sum_apart = tl.where(n < N, x - mu_sum_mean_new[None, :], 0.0)
+        rstd_sum_lanes_chunk = tl.sum(rstd_sum_apart * rstd_sum_apart, axis=0)
         rstd_sum_lanes = rstd_sum_lanes + rstd_sum_lanes_chunk
         mu_sum_count = mu_sum_count_new
         mu_sum_lanes = mu_sum_lanes + mu_sum_lanes_chunk

@@ -94,7 +94,7 @@ def _latent_block_qkv(
     tl.store(v_at, v, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["L", "H"])
 def _latent_block_qkv_described(
     x_desc,
     wq_desc,
@@ -266,7 +266,7 @@ def _latent_block_qkv_part(
     tl.store(v_part_at, v, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["B", "L", "H"])
 def _latent_block_qkv_part_described(
     x_desc,
     wq_desc,
@@ -357,7 +357,7 @@ def _latent_block_qkv_part_described(
     tl.store(v_part_at, v, mask=mask)
 
 
-@triton.jit(do_not_specialize=["splits"])
+@triton.jit(do_not_specialize=["L", "H", "splits"])
 def _latent_block_qkv_merge(
     q_ptr,
     k_ptr,
@@ -548,7 +548,7 @@ def _latent_block_attend(
     tl.store(o_at, o, mask=mask)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["L", "H"])
 def _latent_block_attend_described(
     q_desc,
     k_desc,
@@ -761,7 +761,19 @@ def _latent_block_attend_part(
     tl.store(o_sum_part_at, o_sum, mask=mask)
 
 
-@triton.jit
+@triton.jit(
+    do_not_specialize=[
+        "B",
+        "L",
+        "H",
+        "m_part_stride_splits",
+        "m_part_stride_B",
+        "m_part_stride_L",
+        "p_sum_part_stride_splits",
+        "p_sum_part_stride_B",
+        "p_sum_part_stride_L",
+    ],
+)
 def _latent_block_attend_part_described(
     q_desc,
     k_desc,
@@ -874,7 +886,19 @@ def _latent_block_attend_part_described(
     tl.store(o_sum_part_at, o_sum, mask=mask)
 
 
-@triton.jit(do_not_specialize=["splits"])
+@triton.jit(
+    do_not_specialize=[
+        "L",
+        "H",
+        "splits",
+        "m_part_stride_splits",
+        "m_part_stride_B",
+        "m_part_stride_L",
+        "p_sum_part_stride_splits",
+        "p_sum_part_stride_B",
+        "p_sum_part_stride_L",
+    ],
+)
 def _latent_block_attend_merge(
     o_ptr,
     m_part_ptr,
@@ -1009,7 +1033,7 @@ def _latent_block_out_streamed0(
     tl.store(y_at, y, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["B", "L"])
 def _latent_block_out_streamed0_described(
     wo_desc,
     y_ptr,
@@ -1098,7 +1122,7 @@ def _latent_block_out_streamed1(
     tl.store(y_at, y, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["B", "L"])
 def _latent_block_out_streamed1_described(
     wo_desc,
     y_ptr,
@@ -1223,9 +1247,9 @@ def _configure_latent_block_qkv(
 
 def _configure_latent_block_qkv_merge(B: int, L: int, H: int, D: int, splits: int):
     """Kernel, grid and launch options of `_latent_block_qkv_merge` for one shape."""
-    BLOCK_splits = launch.power_of_2(splits)
-    BLOCK_L = launch.power_of_2(L, 1, 1)
-    BLOCK_D = launch.power_of_2(D, 1, 128)
+    BLOCK_splits = launch.bucket(splits, 16, 64, 256, 1024)
+    BLOCK_L = 1
+    BLOCK_D = min(128, launch.share(8192, BLOCK_splits))
     options = {
         "BLOCK_splits": BLOCK_splits,
         "BLOCK_L": BLOCK_L,
@@ -1253,7 +1277,7 @@ def _configure_latent_block_attend(
     BLOCK_I, chunk, num_warps, num_stages = launch.pick_chain(
         L, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D, width, 232448, B * H
     )
-    BLOCK_J = launch.power_of_2(L, 16, chunk)
+    BLOCK_J = min(chunk, launch.power_of_2(L, 256))
     options = {
         "BLOCK_I": BLOCK_I,
         "BLOCK_D": BLOCK_D,
@@ -1281,8 +1305,8 @@ def _configure_latent_block_attend(
 
 def _configure_latent_block_attend_merge(B: int, L: int, H: int, D: int, splits: int):
     """Kernel, grid and launch options of `_latent_block_attend_merge` for one shape."""
-    BLOCK_splits = launch.power_of_2(splits)
-    BLOCK_L = launch.power_of_2(L, 1, 1)
+    BLOCK_splits = launch.bucket(splits, 16, 64, 256, 1024)
+    BLOCK_L = 1
     BLOCK_D = launch.power_of_2(D)
     options = {
         "BLOCK_splits": BLOCK_splits,
@@ -2010,7 +2034,7 @@ def _latent_block__three_kernels_qkv(
     tl.store(v_at, v, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["L", "H"])
 def _latent_block__three_kernels_qkv_described(
     x_desc,
     wq_desc,
@@ -2182,7 +2206,7 @@ def _latent_block__three_kernels_qkv_part(
     tl.store(v_part_at, v, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["B", "L", "H"])
 def _latent_block__three_kernels_qkv_part_described(
     x_desc,
     wq_desc,
@@ -2273,7 +2297,7 @@ def _latent_block__three_kernels_qkv_part_described(
     tl.store(v_part_at, v, mask=mask)
 
 
-@triton.jit(do_not_specialize=["splits"])
+@triton.jit(do_not_specialize=["L", "H", "splits"])
 def _latent_block__three_kernels_qkv_merge(
     q_ptr,
     k_ptr,
@@ -2464,7 +2488,7 @@ def _latent_block__three_kernels_attend(
     tl.store(o_at, o, mask=mask)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["L", "H"])
 def _latent_block__three_kernels_attend_described(
     q_desc,
     k_desc,
@@ -2677,7 +2701,19 @@ def _latent_block__three_kernels_attend_part(
     tl.store(o_sum_part_at, o_sum, mask=mask)
 
 
-@triton.jit
+@triton.jit(
+    do_not_specialize=[
+        "B",
+        "L",
+        "H",
+        "m_part_stride_splits",
+        "m_part_stride_B",
+        "m_part_stride_L",
+        "p_sum_part_stride_splits",
+        "p_sum_part_stride_B",
+        "p_sum_part_stride_L",
+    ],
+)
 def _latent_block__three_kernels_attend_part_described(
     q_desc,
     k_desc,
@@ -2790,7 +2826,19 @@ def _latent_block__three_kernels_attend_part_described(
     tl.store(o_sum_part_at, o_sum, mask=mask)
 
 
-@triton.jit(do_not_specialize=["splits"])
+@triton.jit(
+    do_not_specialize=[
+        "L",
+        "H",
+        "splits",
+        "m_part_stride_splits",
+        "m_part_stride_B",
+        "m_part_stride_L",
+        "p_sum_part_stride_splits",
+        "p_sum_part_stride_B",
+        "p_sum_part_stride_L",
+    ],
+)
 def _latent_block__three_kernels_attend_merge(
     o_ptr,
     m_part_ptr,
@@ -2925,7 +2973,7 @@ def _latent_block__three_kernels_out_streamed0(
     tl.store(y_at, y, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["B", "L"])
 def _latent_block__three_kernels_out_streamed0_described(
     wo_desc,
     y_ptr,
@@ -3014,7 +3062,7 @@ def _latent_block__three_kernels_out_streamed1(
     tl.store(y_at, y, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["B", "L"])
 def _latent_block__three_kernels_out_streamed1_described(
     wo_desc,
     y_ptr,
@@ -3139,9 +3187,9 @@ def _configure_latent_block__three_kernels_qkv(
 
 def _configure_latent_block__three_kernels_qkv_merge(B: int, L: int, H: int, D: int, splits: int):
     """Kernel, grid and launch options of `_latent_block__three_kernels_qkv_merge` for one shape."""
-    BLOCK_splits = launch.power_of_2(splits)
-    BLOCK_L = launch.power_of_2(L, 1, 1)
-    BLOCK_D = launch.power_of_2(D, 1, 128)
+    BLOCK_splits = launch.bucket(splits, 16, 64, 256, 1024)
+    BLOCK_L = 1
+    BLOCK_D = min(128, launch.share(8192, BLOCK_splits))
     options = {
         "BLOCK_splits": BLOCK_splits,
         "BLOCK_L": BLOCK_L,
@@ -3173,7 +3221,7 @@ def _configure_latent_block__three_kernels_attend(
     BLOCK_I, chunk, num_warps, num_stages = launch.pick_chain(
         L, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D, width, 232448, B * H
     )
-    BLOCK_J = launch.power_of_2(L, 16, chunk)
+    BLOCK_J = min(chunk, launch.power_of_2(L, 256))
     options = {
         "BLOCK_I": BLOCK_I,
         "BLOCK_D": BLOCK_D,
@@ -3201,8 +3249,8 @@ def _configure_latent_block__three_kernels_attend(
 
 def _configure_latent_block__three_kernels_attend_merge(B: int, L: int, H: int, D: int, splits: int):
     """Kernel, grid and launch options of `_latent_block__three_kernels_attend_merge` for one shape."""
-    BLOCK_splits = launch.power_of_2(splits)
-    BLOCK_L = launch.power_of_2(L, 1, 1)
+    BLOCK_splits = launch.bucket(splits, 16, 64, 256, 1024)
+    BLOCK_L = 1
     BLOCK_D = launch.power_of_2(D)
     options = {
         "BLOCK_splits": BLOCK_splits,
@@ -3930,7 +3978,7 @@ def _latent_block__naive_qkv(
     tl.store(v_at, v, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["L", "H"])
 def _latent_block__naive_qkv_described(
     x_desc,
     wq_desc,
@@ -4102,7 +4150,7 @@ def _latent_block__naive_qkv_part(
     tl.store(v_part_at, v, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["B", "L", "H"])
 def _latent_block__naive_qkv_part_described(
     x_desc,
     wq_desc,
@@ -4193,7 +4241,7 @@ def _latent_block__naive_qkv_part_described(
     tl.store(v_part_at, v, mask=mask)
 
 
-@triton.jit(do_not_specialize=["splits"])
+@triton.jit(do_not_specialize=["L", "H", "splits"])
 def _latent_block__naive_qkv_merge(
     q_ptr,
     k_ptr,
@@ -4333,7 +4381,7 @@ def _latent_block__naive_scores_resident(
     tl.store(s_at, s, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["B", "L", "H", "D", "s_stride_B", "s_stride_H", "s_stride_2"])
 def _latent_block__naive_scores_resident_described(
     q_desc,
     k_desc,
@@ -4423,7 +4471,7 @@ def _latent_block__naive_scores_streamed(
     tl.store(s_at, s, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["B", "L", "H", "D", "s_stride_B", "s_stride_H", "s_stride_2"])
 def _latent_block__naive_scores_streamed_described(
     q_desc,
     k_desc,
@@ -4527,7 +4575,18 @@ def _latent_block__naive_scores_streamed_part(
     tl.store(s_part_at, s, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(
+    do_not_specialize=[
+        "B",
+        "L",
+        "H",
+        "D",
+        "s_part_stride_splits",
+        "s_part_stride_B",
+        "s_part_stride_H",
+        "s_part_stride_3",
+    ],
+)
 def _latent_block__naive_scores_streamed_part_described(
     q_desc,
     k_desc,
@@ -4578,7 +4637,20 @@ def _latent_block__naive_scores_streamed_part_described(
     tl.store(s_part_at, s, mask=mask)
 
 
-@triton.jit(do_not_specialize=["splits"])
+@triton.jit(
+    do_not_specialize=[
+        "L",
+        "H",
+        "splits",
+        "s_stride_B",
+        "s_stride_H",
+        "s_stride_2",
+        "s_part_stride_splits",
+        "s_part_stride_B",
+        "s_part_stride_H",
+        "s_part_stride_3",
+    ],
+)
 def _latent_block__naive_scores_streamed_merge(
     s_ptr,
     s_part_ptr,
@@ -4782,7 +4854,7 @@ def _latent_block__naive_values(
     tl.store(o_at, o, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["B", "L", "H"])
 def _latent_block__naive_values_described(
     p_desc,
     v_desc,
@@ -4886,7 +4958,7 @@ def _latent_block__naive_values_part(
     tl.store(o_part_at, o, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["B", "L", "H"])
 def _latent_block__naive_values_part_described(
     p_desc,
     v_desc,
@@ -4937,7 +5009,7 @@ def _latent_block__naive_values_part_described(
     tl.store(o_part_at, o, mask=mask)
 
 
-@triton.jit(do_not_specialize=["splits"])
+@triton.jit(do_not_specialize=["L", "H", "splits"])
 def _latent_block__naive_values_merge(
     o_ptr,
     o_part_ptr,
@@ -5030,7 +5102,7 @@ def _latent_block__naive_out_streamed0(
     tl.store(y_at, y, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["B", "L"])
 def _latent_block__naive_out_streamed0_described(
     wo_desc,
     y_ptr,
@@ -5119,7 +5191,7 @@ def _latent_block__naive_out_streamed1(
     tl.store(y_at, y, mask=mask_3)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["B", "L"])
 def _latent_block__naive_out_streamed1_described(
     wo_desc,
     y_ptr,
@@ -5244,9 +5316,9 @@ def _configure_latent_block__naive_qkv(
 
 def _configure_latent_block__naive_qkv_merge(B: int, L: int, H: int, D: int, splits: int):
     """Kernel, grid and launch options of `_latent_block__naive_qkv_merge` for one shape."""
-    BLOCK_splits = launch.power_of_2(splits)
-    BLOCK_L = launch.power_of_2(L, 1, 1)
-    BLOCK_D = launch.power_of_2(D, 1, 128)
+    BLOCK_splits = launch.bucket(splits, 16, 64, 256, 1024)
+    BLOCK_L = 1
+    BLOCK_D = min(128, launch.share(8192, BLOCK_splits))
     options = {
         "BLOCK_splits": BLOCK_splits,
         "BLOCK_L": BLOCK_L,
@@ -5380,9 +5452,9 @@ def _configure_latent_block__naive_scores(
 
 def _configure_latent_block__naive_scores_merge(B: int, L: int, H: int, splits: int):
     """Kernel, grid and launch options of `_latent_block__naive_scores_streamed_merge` for one shape."""
-    BLOCK_splits = launch.power_of_2(splits)
-    BLOCK_I = launch.power_of_2(L, 1, 1)
-    BLOCK_J = launch.power_of_2(L, 1, 128)
+    BLOCK_splits = launch.bucket(splits, 16, 64, 256, 1024)
+    BLOCK_I = 1
+    BLOCK_J = min(128, launch.share(8192, BLOCK_splits))
     options = {
         "BLOCK_splits": BLOCK_splits,
         "BLOCK_I": BLOCK_I,
@@ -5519,9 +5591,9 @@ def _configure_latent_block__naive_values(
 
 def _configure_latent_block__naive_values_merge(B: int, L: int, H: int, D: int, splits: int):
     """Kernel, grid and launch options of `_latent_block__naive_values_merge` for one shape."""
-    BLOCK_splits = launch.power_of_2(splits)
-    BLOCK_L = launch.power_of_2(L, 1, 1)
-    BLOCK_D = launch.power_of_2(D, 1, 128)
+    BLOCK_splits = launch.bucket(splits, 16, 64, 256, 1024)
+    BLOCK_L = 1
+    BLOCK_D = min(128, launch.share(8192, BLOCK_splits))
     options = {
         "BLOCK_splits": BLOCK_splits,
         "BLOCK_L": BLOCK_L,
