@@ -28,6 +28,11 @@ FEW = (
     "scan_monoids",
     "nibbles",
 )
+LEARNT = ("complex_pairs", "log_attend", "norm_gate", "prefix_causal", "two_level_pages", "zero_points")
+ON_THE_MATRIX_UNIT = {*LEARNT, "cauchy", "nearest_code", "prototypes", "retention", "router"} - {
+    "log_attend",
+    "zero_points",
+}
 RUNNING = ("arg_value", "scan", "scan_before", "scan_decay", "scan_decay_before")
 
 
@@ -122,6 +127,31 @@ def test_bytes_beside_16_bits_are_widened_on_their_way_from_registers():
         # what is multiplied comes from registers and what it is multiplied by from shared memory
         assert re.search(r"wgmma\.mma_async\.\S+ \{[^}]*\}, \{", row["ptx"])
         assert not row["spills"]
+
+
+def of_the_corpus() -> list[object]:
+    """Specs with a workload: whose tiles the schedule had to learn, and slowly all others."""
+    from opspec.frontend import load
+
+    found: list[object] = []
+    for path in CORPUS:
+        module = load(path)
+        marks = () if path.stem in LEARNT else (pytest.mark.slow,)
+        found += [
+            pytest.param(path, op.name, dict(w.cases[-1][1]), marks=marks, id=f"{path.stem}-{op.name}")
+            for op in module.ops
+            for w in module.workloads_of(op.name)
+        ]
+    return found
+
+
+@pytest.mark.parametrize(("path", "op", "dims"), of_the_corpus())
+def test_first_choices_of_the_corpus_do_not_spill(path: Path, op: str, dims: dict[str, int]):
+    answer = compiled(path.read_text(encoding="utf-8"), dims, op=op)
+    assert "broken" not in answer, answer["broken"]
+    first = answer["compiled"][-1]  # with descriptors where it may have them
+    assert first["spills"] <= (0 if version("triton").startswith("3.6.") else 16)
+    assert first["wgmma"] or path.stem not in ON_THE_MATRIX_UNIT
 
 
 def workloads() -> list[object]:
