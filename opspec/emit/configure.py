@@ -384,6 +384,13 @@ def _chain_choice(
     holds = held_elements(variant.program, rows[0], frozenset(streams)) if len(rows) == 1 else None
     multiplied = {a for p in roles.products.values() for a in (p.rows, p.columns, p.k)}
     deep = three_deep(variant.program, {*rows, *streams} & multiplied)
+    if (
+        sizes.product is None
+        and len(rows) == 1
+        and not deep
+        and _across(variant) == (rows[0], streams, roles.tile)
+    ):
+        return _across_choice(variant, text, extent, least, rows[0], lines, limits, test)
     if sizes.product is not None or holds is None or not streams or not holds.axes <= set(roles.tile) or deep:
         for axis in (*rows, *streams):
             size = "64 if width < 4 else 32" if axis in streams else "128 if width < 4 else 32"
@@ -428,6 +435,56 @@ def _chain_choice(
     return Choice(
         kernel=text.name, test=test, lines=tuple(lines), blocks=blocks, warps="num_warps", stages="num_stages"
     )
+
+
+def _across(variant: Variant) -> tuple[str, list[str], tuple[str, ...]] | None:
+    """The rows, the stream and the whole columns of a program's only product."""
+    products = list(variant.roles.products.values())
+    if len(products) != 1:
+        return None
+    p = products[0]
+    whole, rows = (p.columns, p.rows) if p.columns in variant.roles.tile else (p.rows, p.columns)
+    return rows, [p.k], (whole,)
+
+
+def _across_choice(
+    variant: Variant,
+    text: KernelText,
+    extent: Mapping[str, str],
+    least: Mapping[str, int],
+    rows: str,
+    lines: list[str],
+    limits: Limits,
+    test: str | None,
+) -> Choice:
+    """A product whose columns a program holds whole, and what folds them: as many rows as registers hold."""
+    (whole,), k = variant.roles.tile, next(iter(variant.roles.products.values())).k
+    outside = [s for s in variant.program.body if isinstance(s, Fetch) and {rows, whole} <= set(s.var.axes)]
+    room = str(2 * ACCUMULATOR)
+    if outside:
+        # what is loaded beside the accumulator takes registers, more where addresses do too
+        wide = text.described is not None
+        room = (
+            f"{2 * ACCUMULATOR} if described and {text.blocks[whole]} <= 256 else {ACCUMULATOR}"
+            if wide
+            else str(ACCUMULATOR)
+        )
+    others = [extent[a] for a in variant.roles.grid if a != rows]
+    arguments = [
+        extent[rows],
+        text.blocks[whole],
+        " * ".join(others) or "1",
+        room,
+        "width",
+        str(limits.shared_memory),
+    ]
+    lines.append("# rows, warps, stages: what registers and shared memory hold beside whole columns")
+    lines.append(f"{text.blocks[rows]}, num_warps, num_stages = launch.pick_rows({', '.join(arguments)})")
+    lines.append(_block(text, extent, k, least[k], "64 if width < 4 else 32"))
+    return Choice(
+        kernel=text.name, test=test, lines=tuple(lines), blocks=tuple(dict.fromkeys(text.blocks.values())),
+        warps="num_warps", stages="num_stages",
+    )  # fmt: skip
 
 
 def _whole_choice(

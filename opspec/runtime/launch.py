@@ -331,6 +331,23 @@ def pick_chain(
     return best or CHAINS[-1]
 
 
+def pick_rows(
+    rows: int, columns: int, others: int, room: int, width: int, shared: int
+) -> tuple[int, int, int]:
+    """Rows, warps and stages of a product whose ``columns`` one program holds: as many rows as fit ``room``
+    elements of an accumulator, fewer where that leaves a quarter of a device idle.
+
+    ``others``: programs along the other axes; operands have ``width`` bytes and go 64 deep.
+    """
+    if width == 4:
+        return max(16, min(128, share(4096, columns), power_of_2(rows, 16))), 4, 2
+    block = max(16, min(128, share(room, columns), power_of_2(rows, 16)))
+    while block > 16 and triton.cdiv(rows, block) * others < 99:
+        block //= 2
+    stages = shared // ((block + columns) * 64 * width)
+    return block, 8 if block * columns > 8192 else 4, max(2, min(4, stages))
+
+
 def whole_rows(rows: int, accumulated: int, kept: int, loaded: int, width: int, shared: int) -> int:
     """Rows for a program of block products that streams nothing, or 0 where no multiprocessor holds two.
 

@@ -58,6 +58,14 @@ def test_a_chain_without_a_stream_takes_rows_that_leave_room_for_two():
     assert launch.whole_rows(5, 48, 16, 512, 4, 232448) == 16
 
 
+def test_whole_columns_leave_room_for_their_rows():
+    assert launch.pick_rows(8192, 512, 1, 32768, 2, 232448) == (64, 8, 3)
+    assert launch.pick_rows(8192, 256, 256, 32768, 2, 232448) == (128, 8, 4)
+    assert launch.pick_rows(1024, 256, 1, 32768, 2, 232448) == (16, 4, 4)
+    assert launch.pick_rows(8192, 256, 1, 32768, 4, 232448) == (16, 4, 2)
+    assert launch.pick_rows(5, 16, 1, 16384, 2, 232448) == (16, 4, 4)
+
+
 def test_descriptors_need_unit_stride_and_alignment():
     x = torch.zeros(8, 32, dtype=torch.bfloat16)
     assert launch.describable(x)

@@ -532,16 +532,17 @@ def _configure_bilinear_form(
         return _bilinear_form_resident, triton.cdiv(M, options["BLOCK_M"]) * O, options, None
     BLOCK_J = launch.power_of_2(J, 16)
     if BLOCK_J <= 512 and launch.chosen(tuned, "_bilinear_form_streamed1"):
-        BLOCK_M = launch.power_of_2(
-            M, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_J)))
+        # rows, warps, stages: what registers and shared memory hold beside whole columns
+        BLOCK_M, num_warps, num_stages = launch.pick_rows(
+            M, BLOCK_J, O, 32768 if described and BLOCK_J <= 256 else 16384, width, 232448
         )
         BLOCK_I = launch.power_of_2(I, 16, 64 if width < 4 else 32)
         options = {
             "BLOCK_M": BLOCK_M,
             "BLOCK_I": BLOCK_I,
             "BLOCK_J": BLOCK_J,
-            "num_warps": 8 if width < 4 else 4,
-            "num_stages": 2,
+            "num_warps": num_warps,
+            "num_stages": num_stages,
             "enable_fp_fusion": True,
         }
         options = launch.over(options, tuned, "_bilinear_form_streamed1")

@@ -547,16 +547,15 @@ def _configure_linear_cross_entropy_fused(
     """Kernel, grid and launch options of `fused` for one shape."""
     BLOCK_V = launch.power_of_2(V, 16)
     if BLOCK_V <= 512 and launch.chosen(tuned, "_linear_cross_entropy_fused_streamed0"):
-        BLOCK_M = launch.power_of_2(
-            M, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_V)))
-        )
+        # rows, warps, stages: what registers and shared memory hold beside whole columns
+        BLOCK_M, num_warps, num_stages = launch.pick_rows(M, BLOCK_V, 1, 32768, width, 232448)
         BLOCK_K = launch.power_of_2(K, 16, 64 if width < 4 else 32)
         options = {
             "BLOCK_M": BLOCK_M,
             "BLOCK_K": BLOCK_K,
             "BLOCK_V": BLOCK_V,
-            "num_warps": 8 if width < 4 else 4,
-            "num_stages": 2,
+            "num_warps": num_warps,
+            "num_stages": num_stages,
             "enable_fp_fusion": True,
         }
         options = launch.over(options, tuned, "_linear_cross_entropy_fused_streamed0")
