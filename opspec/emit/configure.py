@@ -30,7 +30,7 @@ from opspec.schedule.resources import (
     side_by_side,
 )
 from opspec.schedule.roles import fast_axes
-from opspec.schedule.shapes import beside_rows, never_together, three_deep
+from opspec.schedule.shapes import beside_rows, never_together, three_deep, tiles_beside
 from opspec.schedule.tile import Combine, Fetch, Loop, TileProgram, statements
 from opspec.schedule.whole import held_whole
 
@@ -41,6 +41,7 @@ ACROSS = 4096  # elements of a chunk that is scanned along an axis other than th
 NARROW = 32  # and its elements along memory
 BESIDE_LANES = 4  # elements of held blocks beside a lane; more of them stream instead
 LEAST = 256  # of a chunk that every workload fills, so that short streams need no binary of their own
+CHUNK = 64  # elements per row of a further value over rows and a chunk, alive beside the scores
 ACCUMULATOR = 16384  # elements of a product's accumulator, beside which its epilogue fits
 
 
@@ -408,9 +409,12 @@ def _chain_choice(
             warps="8 if width < 4 else 4", stages="2",
         )  # fmt: skip
     others = [extent[a] for a in roles.grid if a not in text.blocks]
+    count = tiles_beside(variant.program, rows[0], streams)
+    further = f" + {CHUNK * count}" if count else ""
     arguments = [
         extent[rows[0]],
-        *(_sum(tiles, text.blocks) for tiles in (holds.accumulated, holds.kept, holds.loaded)),
+        _sum(holds.accumulated, text.blocks) + further,
+        *(_sum(tiles, text.blocks) for tiles in (holds.kept, holds.loaded)),
         "width",
         str(limits.shared_memory),
         " * ".join(others) or "1",

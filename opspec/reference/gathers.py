@@ -40,6 +40,7 @@ def uses(op: Op) -> dict[str, Use]:
         _value(op, define.value, found, guarded=False)
         for c in define.constraints:
             _lengths(c, define.ranges, found)
+            _nested(op, c, found, guarded=False)
         _segments(define, found)
         if define.output is not None:
             _address(op, define.output.tensor, define.output.at, found, guarded=False)
@@ -142,6 +143,7 @@ def _value(op: Op, value: Value, found: dict[str, Use], *, guarded: bool) -> Non
         case Reduce(ranges=ranges, constraints=constraints):
             for c in constraints:
                 _lengths(c, ranges, found)
+                _nested(op, c, found, guarded=guarded)
         case _:
             pass
     for child in operands(value):

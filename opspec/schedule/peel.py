@@ -64,9 +64,15 @@ def _statement(s: Statement, program: TileProgram) -> Statement:
     lows = [x for x in dict.fromkeys(lows) if x != s.start.value]
     low = Extent(value=greatest(s.start.value, *lows), dtype=I64) if lows else None
     # where a mask stays, the stream may end before the others do
-    highs += [s.stop.value] if kept or not highs else []
+    highs += [s.stop.value] if not highs or (kept and not _ends(highs, s.stop.value)) else []
     high = Extent(value=least(*dict.fromkeys(highs)), dtype=I64)
     return replace(s, inner=Inner(start=low, stop=high, implied=tuple(implied)))
+
+
+def _ends(highs: Iterable[Int], stop: Int) -> bool:
+    """Whether every end of a stream is one of ``highs``, or what one of these is at the last row."""
+    known = {h.rename({n: n.replace(".first", ".last") for n in h.free_indices()}) for h in highs} | {*highs}
+    return set(stop.atom.args if isinstance(stop.atom, Least) else (stop,)) <= known
 
 
 def _masks(body: Iterable[Statement]) -> Iterable[Value]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from opspec.schedule.tile import Collapse, Combine, Multiply, Scan, TileProgram, statements
+from opspec.schedule.tile import Collapse, Combine, Fetch, Loop, Multiply, Scan, TileProgram, statements
+
+EXTREMES = ("max", "min")
 
 
 def shapes(program: TileProgram) -> Iterator[set[str]]:
@@ -37,3 +39,16 @@ def beside_rows(program: TileProgram, rows: str) -> tuple[bool, tuple[str, ...]]
     if any(len(axes) != 2 or rows not in axes for axes in results):
         return summed, ()
     return summed, tuple(sorted({a for axes in results for a in axes} - {rows}))
+
+
+def tiles_beside(program: TileProgram, rows: str, streams: Sequence[str]) -> int:
+    """How many values over rows and a chunk of a stream live beside the scores in one step: what is loaded, and scores
+    that have a running extreme of their own."""
+    most = 0
+    for loop in statements(program.body):
+        if isinstance(loop, Loop) and loop.axis in streams:
+            shape = {rows, loop.axis}
+            loaded = sum(isinstance(s, Fetch) and set(s.var.axes) == shape for s in loop.body)
+            extremes = sum(c.monoid in EXTREMES and c.var.axes == (rows,) for c in loop.carried)
+            most = max(most, loaded + max(extremes - 1, 0))
+    return most
