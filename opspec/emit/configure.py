@@ -70,7 +70,8 @@ SMALL = Sizes(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """One variant's configuration: the test that admits it (None: always), lines, warps, stages."""
+    """One variant's configuration: the test that admits it (None: always), lines, warps, stages; the test in
+    ``words`` where it is a name."""
 
     kernel: str
     test: str | None
@@ -78,6 +79,7 @@ class Choice:
     blocks: tuple[str, ...]
     warps: str
     stages: str
+    words: str = ""
 
 
 def configure(
@@ -507,6 +509,7 @@ def _whole_choice(
     return Choice(
         kernel=text.name, test=None if last else f"{block} > 0", lines=tuple(lines),
         blocks=tuple(dict.fromkeys(text.blocks.values())), warps=f"8 if {block} > 64 else 4", stages="1",
+        words="a multiprocessor holds two such programs",
     )  # fmt: skip
 
 
