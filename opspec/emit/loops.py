@@ -52,6 +52,14 @@ class Loops(Accesses):
         else:
             self.put(f"for {axis} in {loop_range(s, start, stop, None)}:")
             self.level += 1
+            if s.segments is not None:
+                bounds = [
+                    f"{pointer(s.segments)} + {at} * {stride(self.tensor(s.segments), 0)}"
+                    for at in (axis, f"({axis} + 1)")
+                ]
+                self.put("# a segment without places has nothing to do")
+                self.put(f"if tl.load({bounds[0]}) < tl.load({bounds[1]}):")
+                self.level += 1
         self.scopes.append({})
         outer, self.sweep = self.sweep, (s.axis, s.sweep, s.sweeps)
         self.open = (*self.open, s.axis)
@@ -59,7 +67,7 @@ class Loops(Accesses):
         self.open = self.open[:-1]
         self.sweep = outer
         self.scopes.pop()
-        self.level -= 1
+        self.level -= 1 if s.segments is None else 2
         if s.inner is not None:
             self.level -= 1
             self.implied, self.edge = implied, edge
