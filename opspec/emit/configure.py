@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from opspec.emit.host import host_int
 from opspec.emit.signature import KernelText
-from opspec.ir.dtypes import choices
+from opspec.ir.dtypes import I4, choices
 from opspec.ir.values import Extent
 from opspec.schedule.directions import prefixes
 from opspec.schedule.graph import Graph
@@ -41,6 +41,9 @@ ACROSS = 4096  # elements of a chunk that is scanned along an axis other than th
 NARROW = 32  # and its elements along memory
 BESIDE_LANES = 4  # elements of held blocks beside a lane; more of them stream instead
 LEAST = 256  # of a chunk that every workload fills, so that short streams need no binary of their own
+PACKED = (
+    64  # the least depth of a product with four bits an element: Triton gives a thread eight of them in a row
+)
 ACCUMULATOR = 16384  # elements of a product's accumulator, beside which its epilogue fits
 
 
@@ -284,6 +287,7 @@ def _product_choice(
         if p.cast is not None and min(d.bits for d in choices(p.cast)) == 8
     }
     least = {axis: 32 if axis in deep else 16 for axis in text.blocks}
+    least |= dict.fromkeys(_packed(variant.program) & set(text.blocks), PACKED)
     lines: list[str] = []
     fixed: list[str] = []
     for axis in roles.tile:
@@ -305,6 +309,13 @@ def _product_choice(
     short = {a: min((variant.program.axis(a).extent.evaluate(c) for c in cases), default=1) for a in blocked}
     filled = {a: min(1 << max(e - 1, 0).bit_length(), LEAST) for a, e in short.items()}
     return _chain_choice(variant, text, extent, least, filled, lines, fixed, limits, sizes, last=last)
+
+
+def _packed(program: TileProgram) -> set[str]:
+    """Axes along which a tensor is loaded that holds two elements in a byte."""
+    packed = {t.name for t in program.tensors if t.dtype == I4}
+    fetched = [s for s in statements(program.body) if isinstance(s, Fetch) and s.tensor in packed]
+    return {a for s in fetched for a in s.at[-1].free_indices()}
 
 
 def _matmul_choice(

@@ -54,6 +54,7 @@ class Expressions:
     element: Callable[[DTypeParam], str]
     used: set[str] = field(default_factory=set)
     wide: bool = False
+    quotient: Callable[[str, Int], str | None] | None = None
 
     # shapes --------------------------------------------------------------
     def expand(self, text: Text, own: tuple[str, ...], target: tuple[str, ...]) -> Text:
@@ -122,6 +123,8 @@ class Expressions:
                 return self.names[name], ATOM
             case Index(name):
                 return self.expand((self.names[name], ATOM), self.dims.get(name, ()), target)
+            case FloorDiv(num, den) if self.quotient and num.index and (one := self.quotient(num.index, den)):
+                return self.expand((one, ATOM), self.dims.get(num.index or "", ()), target)
             case FloorDiv(num, den) | Mod(num, den):
                 a, b = self.integer(num, target), self.integer(den, target)
                 floor = isinstance(atom, FloorDiv)

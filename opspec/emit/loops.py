@@ -46,6 +46,8 @@ class Loops(Accesses):
             block = self.blocks[s.axis]
             if s.inner is not None:
                 start, stop = self.parts(s, s.inner, start, stop)
+            if self.whole_steps(s):
+                self.started[s.axis] = f"{axis}_start"
             self.put(f"for {axis}_start in {loop_range(s, start, stop, block)}:")
             self.level += 1
             self.put(f"{axis} = ({axis}_start + {self.places(s.axis)}).to(INDEX)")
@@ -65,12 +67,20 @@ class Loops(Accesses):
         self.open = (*self.open, s.axis)
         self.block(s.body)
         self.open = self.open[:-1]
+        self.started.pop(s.axis, None)
         self.sweep = outer
         self.scopes.pop()
         self.level -= 1 if s.segments is None else 2
         if s.inner is not None:
             self.level -= 1
             self.implied, self.edge = implied, edge
+
+    def whole_steps(self, s: Loop) -> bool:
+        """Whether every chunk of a stream begins at a multiple of its extent: at 0, or at a part of whole chunks."""
+        if s.segments is not None or s.reverse or not isinstance(s.start, Extent):
+            return False
+        start = s.start.value
+        return start == Int.of(0) or (len(start.terms) == 1 and bool(set(self.program.sizes) & start.dims()))
 
     def parts(self, s: Loop, inner: Inner, start: str, stop: str) -> tuple[str, str]:
         """Open a loop over the parts of a stream, unrolled when Triton compiles: tiles inside, tiles at an edge."""

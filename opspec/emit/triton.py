@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import assert_never
 
 from opspec.emit.describe import Tile
@@ -223,9 +224,36 @@ class _Printer(Loops):
             case Write():
                 self.write(s)
             case Loop():
-                self.loop(s)
+                self.walk(s)
             case _:
                 assert_never(s)
+
+    def walk(self, s: Loop) -> None:
+        """A loop; where what lies outside a domain may have come in as NaN, once more and with a look at each tile.
+
+        A matrix unit multiplies it by 0, which only infinity and NaN show, and then in what the loop has summed.
+        """
+        summed = {
+            x.var.name for x in s.body if isinstance(x, Multiply) and x.accumulate and x.a.apart + x.b.apart
+        }
+        begun = {x.var.name: x for x in self.program.body if isinstance(x, Begin)}
+        carried = {c.var.name for c in s.carried} | summed
+        if not summed or s not in self.program.body or not carried <= set(begun) or s.segments is not None:
+            self.loop(s)
+            return
+        self.checked = frozenset(summed)
+        self.loop(s)
+        self.checked = frozenset()
+        self.put("# what is outside the domain was multiplied by 0: if that made NaN, once more without it")
+        self.put(f"if {' | '.join(self.x.call('any_nan', name)[0] for name in sorted(summed))}:")
+        self.level += 1
+        self.scopes.append({})
+        for name, begin in begun.items():
+            if name in carried:
+                self.statement(begin)
+        self.loop(replace(s, inner=None))
+        self.scopes.pop()
+        self.level -= 1
 
     def shape(self, axes: tuple[str, ...]) -> str:
         """The shape of a block variable."""
@@ -308,7 +336,7 @@ class _Printer(Loops):
     def multiply(self, s: Multiply) -> None:
         """A block product; where its domain cuts one operand and not the other, so that what this has doesn't count."""
         apart = (*s.a.apart, *s.b.apart)
-        if not apart or self.part is not None:
+        if not apart or self.part is not None or s.var.name in self.checked:
             self.dot(s)
         elif any(m not in self.implied for m in apart):
             self.dot_inside(s)

@@ -217,6 +217,12 @@ def _elements(code, dtype: tl.constexpr):
 
 
 @triton.jit
+def any_nan(x):
+    """Whether any element of a block is NaN."""
+    return tl.max((x != x).to(tl.int32)) > 0
+
+
+@triton.jit
 def dot_inside(a, b, inside_a, inside_b, acc, precision: tl.constexpr, width: tl.constexpr = None):
     """``acc + a @ b`` over the points of a domain that cuts one operand where it cannot cut the other.
 
@@ -318,6 +324,24 @@ def nibble(code, at):
     """The signed 4-bit integer at an index of an axis whose bytes hold two each, the low nibble first."""
     shift = 28 - 4 * (at % 2).to(tl.int32)
     return (code.to(tl.int32) << shift) >> 28
+
+
+@triton.jit
+def nibbles(codes):
+    """The signed 4-bit integers of bytes along the last axis, twice as many, the low one of each first."""
+    wide = codes.to(tl.int32)
+    return tl.join((wide << 28) >> 28, (wide << 24) >> 28).reshape(codes.shape[:-1] + [2 * codes.shape[-1]])  # noqa: RUF005 - Triton knows no stars
+
+
+@triton.jit
+def quotients(first, at, divisor, PARTIAL: tl.constexpr):
+    """``at // divisor`` for the places of a tile that begins at ``first``; one number where the tile's extent
+    divides the divisor, and so no tile is PARTIAL."""
+    if PARTIAL:
+        found = at // divisor
+    else:
+        found = tl.full((1,), first // divisor, at.dtype)
+    return found
 
 
 @triton.jit
