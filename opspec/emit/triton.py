@@ -15,7 +15,7 @@ from typing import assert_never
 from opspec.emit.describe import Tile
 from opspec.emit.expressions import ATOM, TL, wrap
 from opspec.emit.loops import Loops
-from opspec.emit.running import print_counted, print_locate, print_scan
+from opspec.emit.running import across_memory, print_counted, print_locate, print_scan
 from opspec.emit.signature import KernelText, stride
 from opspec.ir.dtypes import F8E4M3, F8E5M2, F32, I4, I8, DType, Storage
 from opspec.ir.values import Cast, Extent, Literal, Monoid, Read, Value, walk
@@ -169,9 +169,10 @@ class _Printer(Loops):
                 end = wrap(self.x.integer(axis.extent, ()), 4)
                 self.put(f"{last} = tl.minimum({start} + {block}, {end}) - 1")
             return
-        self.put(
-            f"{name} = {wrap(pid, 5 if '%' not in pid[0] and '//' not in pid[0] else 6)} * {block} + {self.places(axis.name)}"
-        )
+        text = f"{wrap(pid, 5 if '%' not in pid[0] and '//' not in pid[0] else 6)} * {block} + {self.places(axis.name)}"
+        if axis.name in across_memory(self.program).values():
+            text = f"tl.max_contiguous({text}, 2)"  # wider loads would leave lanes to other steps
+        self.put(f"{name} = {text}")
 
     def mentions(self, index: str) -> bool:
         """Whether a loop's bounds use the first or last index of a block."""
