@@ -215,8 +215,10 @@ class Accesses:
 
     def write(self, s: Write) -> None:
         """A store by address and mask."""
-        value = self.x.value(s.value, s.axes)
-        if self.tensor(s.tensor).dtype == F8E5M2:
+        value, dtype = self.x.value(s.value, s.axes), self.tensor(s.tensor).dtype
+        if (same := self.x.held(s.value, s.axes, dtype)) is not None:
+            value = same
+        elif dtype == F8E5M2:
             # the device's own conversion would make infinities finite
             value = self.x.call("to_f8e5m2_nonsat", value[0])
         args = [self.located(s.tensor, s.tensor, s.at, s.axes), value[0]]

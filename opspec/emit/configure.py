@@ -38,6 +38,7 @@ PER_THREAD = 16
 DEPTH = 128  # of a tile whose summed index is whole
 PER_STEP = 8192  # elements of a step beside a product that no matrix unit runs
 ACROSS = 4096  # elements of a chunk that is scanned along an axis other than that of memory
+WALKED = 1024  # the same in a stream, where one warp walks each column's steps
 NARROW = 32  # and its elements along memory
 BESIDE_LANES = 4  # elements of held blocks beside a lane; more of them stream instead
 LEAST = 256  # of a chunk that every workload fills, so that short streams need no binary of their own
@@ -137,7 +138,12 @@ def _plain_choice(
     budget = sizes.chunk if roles.stream else sizes.together if inner else sizes.pointwise
     across = any(p.along not in fast_axes(graph) for p in prefixes(graph))
     if across:  # a scan across memory goes from warp to warp: short and narrow chunks in few warps
-        budget = min(budget, ACROSS)
+        budget = min(budget, WALKED if roles.stream else ACROSS)
+    # one warp walks a column of a scan across memory; what the taps of a window share stays in registers
+    taps = bool(roles.stream) and not any(a in text.blocks for a in roles.stream) and not roles.tile
+    per_thread = PER_THREAD * (2 if taps or (across and roles.stream) else 1)
+    if taps:
+        budget *= 2
     fast = [a for a in fast_axes(graph) if a in roles.grid and a in text.blocks]
     for axis in fast:
         block = text.blocks[axis]
@@ -186,7 +192,7 @@ def _plain_choice(
         test=test,
         lines=tuple(lines),
         blocks=tuple(dict.fromkeys(text.blocks.values())),
-        warps=f"launch.warps({elements}, {PER_THREAD})",
+        warps=f"launch.warps({elements}, {per_thread})",
         stages=stages,
     )
 

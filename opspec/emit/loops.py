@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from opspec.emit.accesses import Accesses
 from opspec.emit.expressions import wrap
-from opspec.emit.running import loop_range
+from opspec.emit.running import across_memory, loop_range
 from opspec.emit.signature import pointer, stride
 from opspec.ir.integers import Greatest, Int, Least
 from opspec.ir.values import Extent
@@ -13,6 +13,8 @@ from opspec.schedule.tile import (
     Loop,
     Statement,
 )
+
+AHEAD = 4  # chunks of a scan across memory: one that is scanned, the others on their way
 
 
 class Loops(Accesses):
@@ -48,7 +50,10 @@ class Loops(Accesses):
                 start, stop = self.parts(s, s.inner, start, stop)
             if self.whole_steps(s):
                 self.started[s.axis] = f"{axis}_start"
-            self.put(f"for {axis}_start in {loop_range(s, start, stop, block)}:")
+            walk = loop_range(s, start, stop, block)
+            if s.axis in across_memory(self.program):
+                walk = f"tl.{walk[:-1]}, num_stages={AHEAD})"
+            self.put(f"for {axis}_start in {walk}:")
             self.level += 1
             self.put(f"{axis} = ({axis}_start + {self.places(s.axis)}).to(INDEX)")
         else:

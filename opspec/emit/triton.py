@@ -15,10 +15,10 @@ from typing import assert_never
 from opspec.emit.describe import Tile
 from opspec.emit.expressions import ATOM, TL, wrap
 from opspec.emit.loops import Loops
-from opspec.emit.running import print_counted, print_locate, print_scan
+from opspec.emit.running import across_memory, print_counted, print_locate, print_scan
 from opspec.emit.signature import KernelText, stride
-from opspec.ir.dtypes import F8E4M3, F8E5M2, F32, I8, DType, Storage
-from opspec.ir.values import Cast, Extent, Literal, Monoid, Read, Value
+from opspec.ir.dtypes import F8E4M3, F8E5M2, F32, I4, I8, DType, Storage
+from opspec.ir.values import Cast, Extent, Literal, Monoid, Read, Value, walk
 from opspec.schedule.tile import (
     AxisPlan,
     Begin,
@@ -169,9 +169,10 @@ class _Printer(Loops):
                 end = wrap(self.x.integer(axis.extent, ()), 4)
                 self.put(f"{last} = tl.minimum({start} + {block}, {end}) - 1")
             return
-        self.put(
-            f"{name} = {wrap(pid, 5 if '%' not in pid[0] and '//' not in pid[0] else 6)} * {block} + {self.places(axis.name)}"
-        )
+        text = f"{wrap(pid, 5 if '%' not in pid[0] and '//' not in pid[0] else 6)} * {block} + {self.places(axis.name)}"
+        if axis.name in across_memory(self.program).values():
+            text = f"tl.max_contiguous({text}, 2)"  # wider loads would leave lanes to other steps
+        self.put(f"{name} = {text}")
 
     def mentions(self, index: str) -> bool:
         """Whether a loop's bounds use the first or last index of a block."""
@@ -200,6 +201,10 @@ class _Printer(Loops):
             case Fetch():
                 self.fetch(s)
             case Let(var=var, value=value):
+                if isinstance(value, Cast) and (to := self.held(value)) is not None:
+                    self.x.stored[var.name] = to
+                    self.put(f"{var.name} = {self.x.rounded(value, var.axes)[0]}")
+                    return
                 text = self.x.value(value, var.axes)[0]
                 if isinstance(value, Literal) and isinstance(value.value, float) and not var.axes:
                     text = f"tl.full((), {text}, tl.float32)"
@@ -254,6 +259,11 @@ class _Printer(Loops):
         self.loop(replace(s, inner=None))
         self.scopes.pop()
         self.level -= 1
+
+    def held(self, value: Cast) -> Storage | None:
+        """The storage type in which a cast is left, so that a store of it need not round again."""
+        plain = value.implicit or value.to in (value.dtype, F32, I4)
+        return None if plain or not any(isinstance(v, Read) for v in walk(value)) else value.to
 
     def shape(self, axes: tuple[str, ...]) -> str:
         """The shape of a block variable."""
@@ -414,6 +424,8 @@ class _Printer(Loops):
         if have is not None and value is not o.value:
             text = self.x.value(value, o.axes)
         want: Storage = o.cast if o.cast is not None else F32
+        if not o.masks and (same := self.x.held(o.value, o.axes, want)) is not None:
+            return same[0]
         if have == want and not o.masks:
             return text[0]
         if have is None and want == F32:

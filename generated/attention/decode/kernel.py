@@ -571,7 +571,7 @@ def _decode_attention_flash_decode_merge(
         + h * p_sum_part_stride_H
     )
     p_sum_parts = tl.load(p_sum_parts_at, mask=mask, other=0.0)
-    scale_2 = tl.exp(m_parts - m_safe_2[None, :])
+    scale_2 = tl.exp2((m_parts - m_safe_2[None, :]) * 1.4426950408889634)
     p_sum = tl.sum(p_sum_parts * scale_2, axis=0)
     o_sum_parts_at = (
         o_sum_part_ptr
@@ -1583,7 +1583,7 @@ def _decode_attention_fp8_flash_decode_merge(
         + h * p_sum_part_stride_H
     )
     p_sum_parts = tl.load(p_sum_parts_at, mask=mask, other=0.0)
-    scale_2 = tl.exp(m_parts - m_safe_2[None, :])
+    scale_2 = tl.exp2((m_parts - m_safe_2[None, :]) * 1.4426950408889634)
     p_sum = tl.sum(p_sum_parts * scale_2, axis=0)
     o_sum_parts_at = (
         o_sum_part_ptr
@@ -2477,7 +2477,7 @@ def _decode_gqa_flash_decode_merge(
         + g[None, :] * p_sum_part_stride_G
     )
     p_sum_parts = tl.load(p_sum_parts_at, mask=mask, other=0.0)
-    scale_2 = tl.exp(m_parts - m_safe_2[None, :])
+    scale_2 = tl.exp2((m_parts - m_safe_2[None, :]) * 1.4426950408889634)
     p_sum = tl.sum(p_sum_parts * scale_2, axis=0)
     o_sum_parts_at = (
         o_sum_part_ptr
@@ -3467,7 +3467,7 @@ def _paged_decode_flash_decode_merge(
         + g[None, :] * p_sum_part_stride_G
     )
     p_sum_parts = tl.load(p_sum_parts_at, mask=mask, other=0.0)
-    scale_2 = tl.exp(m_parts - m_safe_2[None, :])
+    scale_2 = tl.exp2((m_parts - m_safe_2[None, :]) * 1.4426950408889634)
     p_sum = tl.sum(p_sum_parts * scale_2, axis=0)
     o_sum_parts_at = (
         o_sum_part_ptr
@@ -3956,8 +3956,13 @@ def _prefix_decode_flash_decode_streamed0(
     # m[b, h] = max(max[i](a[b, h, i]), max[t](s[b, h, t]))
     m = maximum(m_max_2, m_max)
     # w[b, h, d] = sum[t] using bf16 (exp(s[b, h, t] - m[b, h]) * v[b, h, t, d])
-    w = tl.sum(tl.where(t[None, None, :] < T, tl.exp(s[:, None, :] - m[:, None, None]) * v, 0.0), axis=2)
-    l_sum = tl.sum(tl.where(t[None, :] < T, tl.exp(s - m[:, None]), 0.0), axis=1)
+    w = tl.sum(
+        tl.where(
+            t[None, None, :] < T, tl.exp2((s[:, None, :] - m[:, None, None]) * 1.4426950408889634) * v, 0.0
+        ),
+        axis=2,
+    )
+    l_sum = tl.sum(tl.where(t[None, :] < T, tl.exp2((s - m[:, None]) * 1.4426950408889634), 0.0), axis=1)
     n = tl.zeros((BLOCK_B, BLOCK_D), tl.float32)
     l_sum_2 = tl.zeros((BLOCK_B,), tl.float32)
     # sweep 2 of 2 over i
@@ -3985,18 +3990,18 @@ def _prefix_decode_flash_decode_streamed0(
             # n[b, h, d] = sum[i] using bf16 (exp(a[b, h, i] - m[b, h]) * vp[h, i, d])
             n = tl.dot(
                 (
-                    tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0)
+                    tl.where(i[None, :] < S, tl.exp2((a - m[:, None]) * 1.4426950408889634), 0.0)
                     if i_part == 1
-                    else tl.exp(a - m[:, None])
+                    else tl.exp2((a - m[:, None]) * 1.4426950408889634)
                 ).to(tl.bfloat16),
                 vp,
                 n,
                 input_precision="ieee",
             )
             l_sum_2_chunk = tl.sum(
-                tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0)
+                tl.where(i[None, :] < S, tl.exp2((a - m[:, None]) * 1.4426950408889634), 0.0)
                 if i_part == 1
-                else tl.exp(a - m[:, None]),
+                else tl.exp2((a - m[:, None]) * 1.4426950408889634),
                 axis=1,
             )
             l_sum_2 = l_sum_2 + l_sum_2_chunk
@@ -4091,8 +4096,13 @@ def _prefix_decode_flash_decode_streamed0_described(
     # m[b, h] = max(max[i](a[b, h, i]), max[t](s[b, h, t]))
     m = maximum(m_max_2, m_max)
     # w[b, h, d] = sum[t] using bf16 (exp(s[b, h, t] - m[b, h]) * v[b, h, t, d])
-    w = tl.sum(tl.where(t[None, None, :] < T, tl.exp(s[:, None, :] - m[:, None, None]) * v, 0.0), axis=2)
-    l_sum = tl.sum(tl.where(t[None, :] < T, tl.exp(s - m[:, None]), 0.0), axis=1)
+    w = tl.sum(
+        tl.where(
+            t[None, None, :] < T, tl.exp2((s[:, None, :] - m[:, None, None]) * 1.4426950408889634) * v, 0.0
+        ),
+        axis=2,
+    )
+    l_sum = tl.sum(tl.where(t[None, :] < T, tl.exp2((s - m[:, None]) * 1.4426950408889634), 0.0), axis=1)
     n = tl.zeros((BLOCK_B, BLOCK_D), tl.float32)
     l_sum_2 = tl.zeros((BLOCK_B,), tl.float32)
     # sweep 2 of 2 over i
@@ -4108,18 +4118,18 @@ def _prefix_decode_flash_decode_streamed0_described(
             # n[b, h, d] = sum[i] using bf16 (exp(a[b, h, i] - m[b, h]) * vp[h, i, d])
             n = tl.dot(
                 (
-                    tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0)
+                    tl.where(i[None, :] < S, tl.exp2((a - m[:, None]) * 1.4426950408889634), 0.0)
                     if i_part == 1
-                    else tl.exp(a - m[:, None])
+                    else tl.exp2((a - m[:, None]) * 1.4426950408889634)
                 ).to(tl.bfloat16),
                 vp,
                 n,
                 input_precision="ieee",
             )
             l_sum_2_chunk = tl.sum(
-                tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0)
+                tl.where(i[None, :] < S, tl.exp2((a - m[:, None]) * 1.4426950408889634), 0.0)
                 if i_part == 1
-                else tl.exp(a - m[:, None]),
+                else tl.exp2((a - m[:, None]) * 1.4426950408889634),
                 axis=1,
             )
             l_sum_2 = l_sum_2 + l_sum_2_chunk
@@ -4249,18 +4259,18 @@ def _prefix_decode_flash_decode_streamed1(
             # n[b, h, d] = sum[i] using bf16 (exp(a[b, h, i] - m[b, h]) * vp[h, i, d])
             n = tl.dot(
                 (
-                    tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0)
+                    tl.where(i[None, :] < S, tl.exp2((a - m[:, None]) * 1.4426950408889634), 0.0)
                     if i_part == 1
-                    else tl.exp(a - m[:, None])
+                    else tl.exp2((a - m[:, None]) * 1.4426950408889634)
                 ).to(tl.bfloat16),
                 vp,
                 n,
                 input_precision="ieee",
             )
             l_sum_chunk = tl.sum(
-                tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0)
+                tl.where(i[None, :] < S, tl.exp2((a - m[:, None]) * 1.4426950408889634), 0.0)
                 if i_part == 1
-                else tl.exp(a - m[:, None]),
+                else tl.exp2((a - m[:, None]) * 1.4426950408889634),
                 axis=1,
             )
             l_sum = l_sum + l_sum_chunk
@@ -4290,10 +4300,17 @@ def _prefix_decode_flash_decode_streamed1(
         v = tl.load(v_at, mask=mask_6, other=0.0, eviction_policy="evict_first").to(tl.float32)
         # w[b, h, d] = sum[t] using bf16 (exp(s[b, h, t] - m[b, h]) * v[b, h, t, d])
         w_chunk = tl.sum(
-            tl.where(t[None, None, :] < T, tl.exp(s[:, None, :] - m[:, None, None]) * v, 0.0), axis=2
+            tl.where(
+                t[None, None, :] < T,
+                tl.exp2((s[:, None, :] - m[:, None, None]) * 1.4426950408889634) * v,
+                0.0,
+            ),
+            axis=2,
         )
         w = w + w_chunk
-        l_sum_2_chunk = tl.sum(tl.where(t[None, :] < T, tl.exp(s - m[:, None]), 0.0), axis=1)
+        l_sum_2_chunk = tl.sum(
+            tl.where(t[None, :] < T, tl.exp2((s - m[:, None]) * 1.4426950408889634), 0.0), axis=1
+        )
         l_sum_2 = l_sum_2 + l_sum_2_chunk
     # l[b, h] = sum[i](exp(a[b, h, i] - m[b, h])) + sum[t](exp(s[b, h, t] - m[b, h]))
     l = l_sum + l_sum_2
@@ -4392,18 +4409,18 @@ def _prefix_decode_flash_decode_streamed1_described(
             # n[b, h, d] = sum[i] using bf16 (exp(a[b, h, i] - m[b, h]) * vp[h, i, d])
             n = tl.dot(
                 (
-                    tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0)
+                    tl.where(i[None, :] < S, tl.exp2((a - m[:, None]) * 1.4426950408889634), 0.0)
                     if i_part == 1
-                    else tl.exp(a - m[:, None])
+                    else tl.exp2((a - m[:, None]) * 1.4426950408889634)
                 ).to(tl.bfloat16),
                 vp,
                 n,
                 input_precision="ieee",
             )
             l_sum_chunk = tl.sum(
-                tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0)
+                tl.where(i[None, :] < S, tl.exp2((a - m[:, None]) * 1.4426950408889634), 0.0)
                 if i_part == 1
-                else tl.exp(a - m[:, None]),
+                else tl.exp2((a - m[:, None]) * 1.4426950408889634),
                 axis=1,
             )
             l_sum = l_sum + l_sum_chunk
@@ -4433,10 +4450,17 @@ def _prefix_decode_flash_decode_streamed1_described(
         v = tl.load(v_at, mask=mask_2, other=0.0, eviction_policy="evict_first").to(tl.float32)
         # w[b, h, d] = sum[t] using bf16 (exp(s[b, h, t] - m[b, h]) * v[b, h, t, d])
         w_chunk = tl.sum(
-            tl.where(t[None, None, :] < T, tl.exp(s[:, None, :] - m[:, None, None]) * v, 0.0), axis=2
+            tl.where(
+                t[None, None, :] < T,
+                tl.exp2((s[:, None, :] - m[:, None, None]) * 1.4426950408889634) * v,
+                0.0,
+            ),
+            axis=2,
         )
         w = w + w_chunk
-        l_sum_2_chunk = tl.sum(tl.where(t[None, :] < T, tl.exp(s - m[:, None]), 0.0), axis=1)
+        l_sum_2_chunk = tl.sum(
+            tl.where(t[None, :] < T, tl.exp2((s - m[:, None]) * 1.4426950408889634), 0.0), axis=1
+        )
         l_sum_2 = l_sum_2 + l_sum_2_chunk
     # l[b, h] = sum[i](exp(a[b, h, i] - m[b, h])) + sum[t](exp(s[b, h, t] - m[b, h]))
     l = l_sum + l_sum_2
@@ -5171,7 +5195,7 @@ def _mla_decode_flash_decode_merge(
         + h[None, :] * p_sum_part_stride_H
     )
     p_sum_parts = tl.load(p_sum_parts_at, mask=mask, other=0.0)
-    scale_3 = tl.exp(m_parts - m_safe_2[None, :])
+    scale_3 = tl.exp2((m_parts - m_safe_2[None, :]) * 1.4426950408889634)
     p_sum = tl.sum(p_sum_parts * scale_3, axis=0)
     o_sum_parts_at = (
         o_sum_part_ptr

@@ -571,7 +571,7 @@ def _attention_flash_merge(
         + l[None, :] * p_sum_part_stride_L
     )
     p_sum_parts = tl.load(p_sum_parts_at, mask=mask, other=0.0)
-    scale_2 = tl.exp(m_parts - m_safe_2[None, :])
+    scale_2 = tl.exp2((m_parts - m_safe_2[None, :]) * 1.4426950408889634)
     p_sum = tl.sum(p_sum_parts * scale_2, axis=0)
     o_sum_parts_at = (
         o_sum_part_ptr
@@ -1294,7 +1294,7 @@ def _attention__unfused_weights_resident(
     mask = (l[:, None] < L) & (t[None, :] < T)
     s = tl.load(s_at, mask=mask, other=float("-inf")).to(tl.float32)
     m = reduce_max(s, axis=1)
-    e = tl.exp(s - m[:, None])
+    e = tl.exp2((s - m[:, None]) * 1.4426950408889634)
     p_sum = tl.sum(e, axis=1)
     # p: bf16[b, h, l, t] = softmax[t](s[b, h, l, t])
     p = e / p_sum[:, None]
@@ -1341,8 +1341,8 @@ def _attention__unfused_weights_streamed(
         m_lanes_new = maximum(m_lanes, m_lanes_chunk)
         # before the first finite value the state has no mass: keep exp(-inf - -inf) out
         m_lanes_safe = tl.where(m_lanes_new == float("-inf"), 0.0, m_lanes_new)
-        e = tl.exp(s - m_lanes_safe[None, :])
-        scale = tl.exp(m_lanes - m_lanes_safe)
+        e = tl.exp2((s - m_lanes_safe[None, :]) * 1.4426950408889634)
+        scale = tl.exp2((m_lanes - m_lanes_safe) * 1.4426950408889634)
         p_sum_lanes = p_sum_lanes * scale
         p_sum_lanes_chunk = tl.sum(e, axis=0)
         p_sum_lanes = p_sum_lanes + p_sum_lanes_chunk
@@ -1350,7 +1350,7 @@ def _attention__unfused_weights_streamed(
     m = reduce_max(m_lanes, axis=0)
     # bring every lane to the state of all
     m_safe = tl.where(m == float("-inf"), 0.0, m)
-    scale_2 = tl.exp(m_lanes - m_safe)
+    scale_2 = tl.exp2((m_lanes - m_safe) * 1.4426950408889634)
     p_sum = tl.sum(p_sum_lanes * scale_2)
     # a row without a finite value is what IEEE arithmetic makes of it
     p_sum = tl.where((m == float("-inf")) & (T > 0), float("nan"), p_sum)
@@ -1360,7 +1360,7 @@ def _attention__unfused_weights_streamed(
         t = (t + tl.arange(0, BLOCK_T)[None, :]).to(INDEX)
         s_at = s_ptr + b * s_stride_B + h * s_stride_Hq + l * s_stride_L + t * s_stride_T
         s = tl.load(s_at, mask=t < T, other=float("-inf"), eviction_policy="evict_first").to(tl.float32)
-        e = tl.exp(s - m)
+        e = tl.exp2((s - m) * 1.4426950408889634)
         # p: bf16[b, h, l, t] = softmax[t](s[b, h, l, t])
         p = e / p_sum
         p_at = p_ptr + b * p_stride_B + h * p_stride_Hq + l * p_stride_L + t * p_stride_T
@@ -2892,7 +2892,7 @@ def _attention_lse_flash_merge(
         + l[None, :] * p_sum_part_stride_L
     )
     p_sum_parts = tl.load(p_sum_parts_at, mask=mask, other=0.0)
-    scale_2 = tl.exp(m_parts - m_safe_2[None, :])
+    scale_2 = tl.exp2((m_parts - m_safe_2[None, :]) * 1.4426950408889634)
     p_sum = tl.sum(p_sum_parts * scale_2, axis=0)
     o_sum_parts_at = (
         o_sum_part_ptr
@@ -3999,7 +3999,7 @@ def _attention_causal_flash_merge(
         + l[None, :] * p_sum_part_stride_L
     )
     p_sum_parts = tl.load(p_sum_parts_at, mask=mask, other=0.0)
-    scale_2 = tl.exp(m_parts - m_safe_2[None, :])
+    scale_2 = tl.exp2((m_parts - m_safe_2[None, :]) * 1.4426950408889634)
     p_sum = tl.sum(p_sum_parts * scale_2, axis=0)
     o_sum_parts_at = (
         o_sum_part_ptr
@@ -5245,7 +5245,7 @@ def _attention_window_flash_merge(
         + l[None, :] * p_sum_part_stride_L
     )
     p_sum_parts = tl.load(p_sum_parts_at, mask=mask, other=0.0)
-    scale_2 = tl.exp(m_parts - m_safe_2[None, :])
+    scale_2 = tl.exp2((m_parts - m_safe_2[None, :]) * 1.4426950408889634)
     p_sum = tl.sum(p_sum_parts * scale_2, axis=0)
     o_sum_parts_at = (
         o_sum_part_ptr
