@@ -12,7 +12,7 @@ from opspec.emit.signature import block_names, descriptor, identifiers, pointer,
 from opspec.ir.dtypes import F8E5M2, F32, I4, DType, DTypeParam, Storage, compute_dtype
 from opspec.ir.integers import Int
 from opspec.ir.program import Tensor
-from opspec.ir.values import Compare, Literal, Value
+from opspec.ir.values import Compare, Literal, Value, integers, walk
 from opspec.schedule.exact import holds, number
 from opspec.schedule.nested import nested_product
 from opspec.schedule.resources import operand_kind, side_by_side
@@ -35,7 +35,9 @@ class Accesses:
             axes={v.name: v.axes for v in program.vars},
             data=dict(program.data),
             element=self.element,
+            quotient=self.quotient,
         )
+        self.started: dict[str, str] = {}
         self.raw: dict[str, Storage] = {}
         self.units: dict[str, tuple[str, DType]] = {}
         self.scopes: list[dict[str, str]] = [{}]
@@ -47,6 +49,7 @@ class Accesses:
         self.implied: tuple[Value, ...] = ()
         self.edges: dict[str, tuple[Int, str]] = {}
         self.edge = ""
+        self.checked: frozenset[str] = frozenset()  # sums that are looked at behind their loop
         self.part: bool | None = None  # inside a branch for tiles at an edge (True), or for the others
         products = [s for s in statements(program.body) if isinstance(s, Multiply)]
         tiled = [a for a in program.axes if a.role == "grid" and a.blocked]
@@ -59,6 +62,22 @@ class Accesses:
     def put(self, text: str) -> None:
         """Add a line at the level of the loop that is open."""
         self.lines.append("    " * self.level + text)
+
+    def quotient(self, axis: str, divisor: Int) -> str | None:
+        """``axis // divisor`` of the open stream's places, one number a tile where the host finds that tiles fit."""
+        first = self.started.get(axis)
+        if first is None or divisor.free_indices() or divisor.tensors() or divisor.constant is not None:
+            return None
+        block, text = self.blocks[axis], self.x.integer(divisor, ())[0]
+        known = [
+            flag for flag, own in self.edges.items() if own == (divisor, block) and flag.startswith("PARTIAL")
+        ]
+        count = sum(flag.startswith("PARTIAL") for flag in self.edges)
+        flag = (
+            known[0] if known else block.replace("BLOCK", "PARTIAL", 1) + (f"_{count + 1}" if count else "")
+        )
+        self.edges[flag] = divisor, block
+        return self.x.call("quotients", first, self.names[axis], text, flag)[0]
 
     def element(self, dtype: DTypeParam) -> str:
         """The element type that a dtype parameter has in this launch."""
@@ -108,10 +127,54 @@ class Accesses:
             self.units[s.var.name] = tile[-1], stored
         self.put(f"{s.var.name} = {text}")
 
+    def fetch_packed(self, s: Fetch) -> bool:
+        """A load of whole bytes that hold two elements each along a stream, if it is one."""
+        axis = s.at[-1].index if s.at else None
+        plain = None if s.other is None else number(s.other)
+        if axis is None or axis not in self.started or s.var.axes[-1:] != (axis,) or plain not in (None, 0):
+            return False
+        if any(axis in i.free_indices() for i in s.at[:-1]) or self.x.dims[axis] != (axis,):
+            return False
+        place = f"{self.names[axis]}_byte"
+        while place in self.x.axes or place in self.names.values():
+            place += "_"
+        half = f"{self.blocks[axis]} // 2"
+        first = f"tl.multiple_of({self.started[axis]} // 2, {half})"
+        self.put(f"{place} = ({first} + tl.arange(0, {half})).to(INDEX)")
+        own = self.names[axis]
+        address = self.located(s.var.name, s.tensor, s.at, s.var.axes, place=place)
+        self.names[axis] = f"(2 * {place})"
+
+        def load(masks: tuple[Value, ...]) -> str:
+            text = f"mask={self.mask(masks, s.var.axes)}, other=0" if masks else ""
+            return f"tl.load({', '.join(t for t in (address, text) if t)})"
+
+        always = tuple(m for m in s.masks if m not in self.implied)
+        text = load(s.masks)
+        if len(always) < len(s.masks):
+            text = f"{text} if {self.edge} else {load(always)}"
+        self.names[axis] = own
+        self.put(f"{s.var.name} = {self.x.call('nibbles', text)[0]}")
+        beside = tuple(
+            m for m in s.masks if axis in {n for v in walk(m) for i in integers(v) for n in i.free_indices()}
+        )
+        if beside:  # the last byte may hold one element alone
+            text = self.chosen(beside, s.var.axes, (s.var.name, ATOM), "0")[0]
+            self.put(f"{s.var.name} = {text}")
+        return True
+
+    def chosen(
+        self, masks: tuple[Value, ...], axes: tuple[str, ...], text: tuple[str, int], other: str
+    ) -> tuple[str, int]:
+        """The text where all masks hold, else the other."""
+        raise NotImplementedError
+
     def fetch(self, s: Fetch) -> None:
         """A load: of a tile through a descriptor, or by address and mask."""
         if s.tensor in self.tiles:
             self.fetch_tile(s)
+            return
+        if self.tensor(s.tensor).dtype == I4 and self.fetch_packed(s):
             return
         tensor = self.tensor(s.tensor)
         policy = self.policy(s.at)
@@ -132,17 +195,18 @@ class Accesses:
             masked = [f"mask={self.mask(masks, s.var.axes)}", *default] if masks else []
             return f"tl.load({', '.join([*args, *masked, *hint])})"
 
-        text = load(s.masks)
-        always = tuple(m for m in s.masks if m not in self.implied)
-        either = len(always) < len(s.masks) and not general and not packed
-        if either:  # inside, the place of a tile says what the mask would
-            text = f"{text} if {self.edge} else {load(always)}"
-        if packed:
-            text = self.x.call("nibble", text, self.x.integer(s.at[-1], s.var.axes)[0])[0]
+        suffix = ""
         if s.raw and not general:
             self.raw[s.var.name] = tensor.dtype
         elif (widened := compute_dtype(tensor.dtype)) != tensor.dtype and not packed:
-            text = f"{f'({text})' if either else text}.to({TL[widened.name]})"
+            suffix = f".to({TL[widened.name]})"
+        text = load(s.masks) + suffix
+        always = tuple(m for m in s.masks if m not in self.implied)
+        if len(always) < len(s.masks) and not general and not packed:
+            # inside, the place of a tile says what the mask would
+            text = f"{text} if {self.edge} else {load(always)}{suffix}"
+        if packed:
+            text = self.x.call("nibble", text, self.x.integer(s.at[-1], s.var.axes)[0])[0]
         if general and s.other is not None:
             text = (
                 f"tl.where({self.mask(s.masks, s.var.axes)}, {text}, {self.x.value(s.other, s.var.axes)[0]})"
@@ -151,8 +215,10 @@ class Accesses:
 
     def write(self, s: Write) -> None:
         """A store by address and mask."""
-        value = self.x.value(s.value, s.axes)
-        if self.tensor(s.tensor).dtype == F8E5M2:
+        value, dtype = self.x.value(s.value, s.axes), self.tensor(s.tensor).dtype
+        if (same := self.x.held(s.value, s.axes, dtype)) is not None:
+            value = same
+        elif dtype == F8E5M2:
             # the device's own conversion would make infinities finite
             value = self.x.call("to_f8e5m2_nonsat", value[0])
         args = [self.located(s.tensor, s.tensor, s.at, s.axes), value[0]]
@@ -185,10 +251,17 @@ class Accesses:
         return "evict_first" if self.sweep[1] == self.sweep[2] else "evict_last"
 
     def located(
-        self, label: str, name: str, at: tuple[Int, ...], axes: tuple[str, ...], short: int = 48
+        self,
+        label: str,
+        name: str,
+        at: tuple[Int, ...],
+        axes: tuple[str, ...],
+        short: int = 48,
+        place: str | None = None,
     ) -> str:
-        """The address of an access: in place if short, else under a name of its own."""
-        text = self.address(name, at, axes)
+        """The address of an access: in place if short, else under a name of its own; ``place``: the bytes of an
+        axis of packed elements, where whole bytes are loaded."""
+        text = self.address(name, at, axes, place)
         if not set(axes) <= set().union(*(self.x.int_axes(i) for i in at)):
             # conditions depend on more dimensions than the address does
             shape = ", ".join(self.blocks[a] for a in axes)
@@ -201,7 +274,9 @@ class Accesses:
         self.put(f"{name} = {text}")
         return name
 
-    def address(self, name: str, at: tuple[Int, ...], axes: tuple[str, ...]) -> str:
+    def address(
+        self, name: str, at: tuple[Int, ...], axes: tuple[str, ...], bytes_at: str | None = None
+    ) -> str:
         """The pointer to a tensor's elements, by strides."""
         tensor, text = self.tensor(name), pointer(name)
         for position, i in enumerate(at):
@@ -210,6 +285,8 @@ class Accesses:
             place = self.x.integer(i, axes)
             if tensor.dtype == I4 and position == len(at) - 1:
                 place = f"({wrap(place, 5)} // 2)", ATOM
+                if bytes_at is not None:
+                    place = self.x.expand((bytes_at, ATOM), self.x.dims[i.index or ""], axes)
             text += f" + {wrap(place, 5)} * {stride(tensor, position)}"
         return text
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from opspec.emit.host import host_int
 from opspec.emit.signature import KernelText
-from opspec.ir.dtypes import choices
+from opspec.ir.dtypes import I4, choices
 from opspec.ir.values import Extent
 from opspec.schedule.directions import prefixes
 from opspec.schedule.graph import Graph
@@ -38,10 +38,14 @@ PER_THREAD = 16
 DEPTH = 128  # of a tile whose summed index is whole
 PER_STEP = 8192  # elements of a step beside a product that no matrix unit runs
 ACROSS = 4096  # elements of a chunk that is scanned along an axis other than that of memory
+WALKED = 1024  # the same in a stream, where one warp walks each column's steps
 NARROW = 32  # and its elements along memory
 BESIDE_LANES = 4  # elements of held blocks beside a lane; more of them stream instead
 LEAST = 256  # of a chunk that every workload fills, so that short streams need no binary of their own
 CHUNK = 64  # elements per row of a further value over rows and a chunk, alive beside the scores
+PACKED = (
+    64  # the least depth of a product with four bits an element: Triton gives a thread eight of them in a row
+)
 ACCUMULATOR = 16384  # elements of a product's accumulator, beside which its epilogue fits
 
 
@@ -71,7 +75,8 @@ SMALL = Sizes(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """One variant's configuration: the test that admits it (None: always), lines, warps, stages."""
+    """One variant's configuration: the test that admits it (None: always), lines, warps, stages; the test in
+    ``words`` where it is a name."""
 
     kernel: str
     test: str | None
@@ -79,6 +84,7 @@ class Choice:
     blocks: tuple[str, ...]
     warps: str
     stages: str
+    words: str = ""
 
 
 def configure(
@@ -133,7 +139,12 @@ def _plain_choice(
     budget = sizes.chunk if roles.stream else sizes.together if inner else sizes.pointwise
     across = any(p.along not in fast_axes(graph) for p in prefixes(graph))
     if across:  # a scan across memory goes from warp to warp: short and narrow chunks in few warps
-        budget = min(budget, ACROSS)
+        budget = min(budget, WALKED if roles.stream else ACROSS)
+    # one warp walks a column of a scan across memory; what the taps of a window share stays in registers
+    taps = bool(roles.stream) and not any(a in text.blocks for a in roles.stream) and not roles.tile
+    per_thread = PER_THREAD * (2 if taps or (across and roles.stream) else 1)
+    if taps:
+        budget *= 2
     fast = [a for a in fast_axes(graph) if a in roles.grid and a in text.blocks]
     for axis in fast:
         block = text.blocks[axis]
@@ -182,7 +193,7 @@ def _plain_choice(
         test=test,
         lines=tuple(lines),
         blocks=tuple(dict.fromkeys(text.blocks.values())),
-        warps=f"launch.warps({elements}, {PER_THREAD})",
+        warps=f"launch.warps({elements}, {per_thread})",
         stages=stages,
     )
 
@@ -283,6 +294,7 @@ def _product_choice(
         if p.cast is not None and min(d.bits for d in choices(p.cast)) == 8
     }
     least = {axis: 32 if axis in deep else 16 for axis in text.blocks}
+    least |= dict.fromkeys(_packed(variant.program) & set(text.blocks), PACKED)
     lines: list[str] = []
     fixed: list[str] = []
     for axis in roles.tile:
@@ -304,6 +316,13 @@ def _product_choice(
     short = {a: min((variant.program.axis(a).extent.evaluate(c) for c in cases), default=1) for a in blocked}
     filled = {a: min(1 << max(e - 1, 0).bit_length(), LEAST) for a, e in short.items()}
     return _chain_choice(variant, text, extent, least, filled, lines, fixed, limits, sizes, last=last)
+
+
+def _packed(program: TileProgram) -> set[str]:
+    """Axes along which a tensor is loaded that holds two elements in a byte."""
+    packed = {t.name for t in program.tensors if t.dtype == I4}
+    fetched = [s for s in statements(program.body) if isinstance(s, Fetch) and s.tensor in packed]
+    return {a for s in fetched for a in s.at[-1].free_indices()}
 
 
 def _matmul_choice(
@@ -511,6 +530,7 @@ def _whole_choice(
     return Choice(
         kernel=text.name, test=None if last else f"{block} > 0", lines=tuple(lines),
         blocks=tuple(dict.fromkeys(text.blocks.values())), warps=f"8 if {block} > 64 else 4", stages="1",
+        words="a multiprocessor holds two such programs",
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from opspec.ir.dtypes import BOOL, F32, I4, I64, DType, DTypeParam, Storage
+from opspec.ir.dtypes import BOOL, F32, I4, I8, I64, DType, DTypeParam, Storage
 from opspec.ir.integers import Atom, Datum, Dim, FloorDiv, Greatest, Index, Int, Least, Mod
 from opspec.ir.values import (
     Binary,
@@ -32,9 +32,10 @@ TL = {
 }  # fmt: skip
 UNARY = {
     "exp": "tl.exp", "exp2": "tl.exp2", "log": "tl.log", "sqrt": "tl.sqrt", "rsqrt": "tl.rsqrt", "sin": "tl.sin", "cos": "tl.cos",
-    "erf": "tl.erf", "abs": "tl.abs", "floor": "tl.floor", "ceil": "tl.ceil", "tanh": "tanh", "round": "round_even",
+    "erf": "erf", "one_plus_erf": "one_plus_erf", "abs": "tl.abs", "floor": "tl.floor", "ceil": "tl.ceil", "tanh": "tanh",
+    "round": "round_even",
 }  # fmt: skip
-HELPERS = frozenset({"tanh", "round_even"})
+HELPERS = frozenset({"erf", "one_plus_erf", "tanh", "round_even"})
 INFIX = {"add": ("+", 4), "sub": ("-", 4), "mul": ("*", 5), "div": ("/", 5), "and": ("&", 3), "or": ("|", 2)}
 OPPOSITE: dict[str, CompareOp] = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
 RELATION = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
@@ -45,7 +46,8 @@ Text = tuple[str, int]  # text and its precedence
 
 @dataclass
 class Expressions:
-    """A printer. ``axes``: block dimensions of variables; ``dims``: of axes; ``names``: user name → identifier."""
+    """A printer. ``axes``: block dimensions of variables; ``dims``: of axes; ``names``: user name → identifier; ``stored``:
+    variables that are held in a storage type."""
 
     dims: Mapping[str, tuple[str, ...]]
     names: Mapping[str, str]
@@ -53,7 +55,9 @@ class Expressions:
     data: Mapping[tuple[str, tuple[Int, ...]], str]
     element: Callable[[DTypeParam], str]
     used: set[str] = field(default_factory=set)
+    stored: dict[str, Storage] = field(default_factory=dict)
     wide: bool = False
+    quotient: Callable[[str, Int], str | None] | None = None
 
     # shapes --------------------------------------------------------------
     def expand(self, text: Text, own: tuple[str, ...], target: tuple[str, ...]) -> Text:
@@ -122,6 +126,8 @@ class Expressions:
                 return self.names[name], ATOM
             case Index(name):
                 return self.expand((self.names[name], ATOM), self.dims.get(name, ()), target)
+            case FloorDiv(num, den) if self.quotient and num.index and (one := self.quotient(num.index, den)):
+                return self.expand((one, ATOM), self.dims.get(num.index or "", ()), target)
             case FloorDiv(num, den) | Mod(num, den):
                 a, b = self.integer(num, target), self.integer(den, target)
                 floor = isinstance(atom, FloorDiv)
@@ -161,7 +167,8 @@ class Expressions:
                 # a truth value arrives as an integer
                 return (f"{self.names[name]} != 0", 1) if value.dtype is BOOL else (self.names[name], ATOM)
             case Read(name=name):
-                return self.expand((name, ATOM), self.axes[name], target)
+                text = self.expand((name, ATOM), self.axes[name], target)
+                return (f"{text[0]}.to({TL[value.dtype.name]})", ATOM) if name in self.stored else text
             case Unary(op="neg", x=x):
                 return f"-{wrap(self.value(x, target), 6)}", 6
             case Unary(op="not", x=x):
@@ -181,12 +188,10 @@ class Expressions:
             case Binary(op=("floordiv" | "mod") as op, a=a, b=b):
                 args = (self.value(a, target)[0], self.value(b, target)[0])
                 return self.call("floor_div" if op == "floordiv" else "floor_mod", *args)
-            case (
-                Binary(op="add", a=Literal(value=1.0), b=Unary(op="tanh", x=x))
-                | Binary(op="add", a=Unary(op="tanh", x=x), b=Literal(value=1.0))
-            ):
-                # the same, in fewer operations and without losing what is left of 1 - 1
-                return f"2.0 / (1.0 + tl.exp(-2.0 * {wrap(self.value(x, target), 6)}))", 5
+            case Binary(op=("div_fast" | "div_near") as op, a=a, b=b):
+                if op == "div_fast" and a == Literal(value=1.0, dtype=F32):
+                    return self.call("inverse", self.value(b, target)[0])
+                return self.call(op, self.value(a, target)[0], self.value(b, target)[0])
             case Binary(op=op, a=a, b=b):
                 sign, p = INFIX[op]
                 right = p if op in ("add", "mul", "and", "or") else p + 1
@@ -230,9 +235,18 @@ class Expressions:
 
     def cast(self, value: Cast, target: tuple[str, ...]) -> Text:
         """A rounding to a storage type, back in its compute type."""
-        x = self.value(value.x, target)
         if isinstance(value.x, Literal) and value.implicit:
             return literal(Literal(value=float(value.x.value), dtype=F32))
+        text = self.rounded(value, target)
+        if value.implicit or value.to == value.dtype:
+            return text
+        return f"{text[0]}.to({TL[value.dtype.name]})", ATOM
+
+    def rounded(self, value: Cast, target: tuple[str, ...]) -> Text:
+        """A rounding to a storage type, left in it."""
+        saturates = value.mode == "sat" and value.to == I8  # and rounds as well
+        inner = value.x.x if saturates and isinstance(value.x, Unary) and value.x.op == "round" else value.x
+        x = self.value(inner, target)
         if not any(isinstance(v, Read) for v in walk(value.x)):
             # what depends on no element may be a number of Python
             x = f"tl.cast({x[0]}, {TL[(value.dtype if value.implicit else value.x.dtype).name]})", ATOM
@@ -241,20 +255,22 @@ class Expressions:
         if value.implicit or value.to == F32:
             return f"{wrap(x, ATOM)}.to({TL[value.dtype.name]})", ATOM
         if value.dtype.kind == "int" and value.x.dtype is F32:
-            if not whole(value.x):
+            if not whole(value.x) and not saturates:
                 x = self.call("round_even", x[0])
             if value.mode == "wrap":
                 x = f"{wrap(x, ATOM)}.to(tl.int64)", ATOM
         f8 = isinstance(value.to, DType) and value.to.kind == "float" and value.to.bits == 8
         if value.to == I4 and value.mode == "wrap":
-            text = self.call("to_i4_wrap", x[0])
-        elif isinstance(value.to, DType) and (value.mode == "sat" or (value.mode == "nonsat" and f8)):
-            text = self.call(f"to_{value.to.name}_{value.mode}", x[0])
-        else:
-            text = f"{wrap(x, ATOM)}.to({self.storage(value.to)})", ATOM
-        if isinstance(value.to, DType) and value.to == value.dtype:
-            return text
-        return f"{text[0]}.to({TL[value.dtype.name]})", ATOM
+            return self.call("to_i4_wrap", x[0])
+        if isinstance(value.to, DType) and (value.mode == "sat" or (value.mode == "nonsat" and f8)):
+            return self.call(f"to_{value.to.name}_{value.mode}", x[0])
+        return f"{wrap(x, ATOM)}.to({self.storage(value.to)})", ATOM
+
+    def held(self, value: Value, target: tuple[str, ...], dtype: Storage) -> Text | None:
+        """A variable in the storage type in which it is held, if that is ``dtype``."""
+        if isinstance(value, Read) and self.stored.get(value.name) == dtype:
+            return self.expand((value.name, ATOM), self.axes[value.name], target)
+        return None
 
     def storage(self, dtype: Storage) -> str:
         """A storage type as Triton text."""

@@ -30,6 +30,15 @@ def fold(line: str, width: int = WIDTH, *, inside: bool = False) -> list[str]:
         indent = line[: len(line) - len(line.lstrip())]
         each = [f for item in items for f in fold(f"{indent}    {item},", width, inside=True)]
         return [f"{indent}return (", *each, f"{indent})"]
+    if line.lstrip().startswith("if ") and line.endswith(":") and line[-2] != ")" and " and " in line:
+        indent = line[: len(line) - len(line.lstrip())]
+        first, *more = line.strip()[3:-1].split(" and ")
+        return [
+            f"{indent}if (",
+            f"{indent}    {first}",
+            *(f"{indent}    and {m}" for m in more),
+            f"{indent}):",
+        ]
     if " = " in line and (broken := _choice(line, width) or _sum(line, width)) is not None:
         return broken
     start = line.find("(") if line.lstrip().startswith("def ") else _opening(line)

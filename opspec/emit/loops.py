@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from opspec.emit.accesses import Accesses
 from opspec.emit.expressions import wrap
-from opspec.emit.running import loop_range
+from opspec.emit.running import across_memory, loop_range
 from opspec.emit.signature import pointer, stride
 from opspec.ir.integers import Greatest, Int, Least
 from opspec.ir.values import Extent
@@ -13,6 +13,8 @@ from opspec.schedule.tile import (
     Loop,
     Statement,
 )
+
+AHEAD = 4  # chunks of a scan across memory: one that is scanned, the others on their way
 
 
 class Loops(Accesses):
@@ -46,23 +48,44 @@ class Loops(Accesses):
             block = self.blocks[s.axis]
             if s.inner is not None:
                 start, stop = self.parts(s, s.inner, start, stop)
-            self.put(f"for {axis}_start in {loop_range(s, start, stop, block)}:")
+            if self.whole_steps(s):
+                self.started[s.axis] = f"{axis}_start"
+            walk = loop_range(s, start, stop, block)
+            if s.axis in across_memory(self.program):
+                walk = f"tl.{walk[:-1]}, num_stages={AHEAD})"
+            self.put(f"for {axis}_start in {walk}:")
             self.level += 1
             self.put(f"{axis} = ({axis}_start + {self.places(s.axis)}).to(INDEX)")
         else:
             self.put(f"for {axis} in {loop_range(s, start, stop, None)}:")
             self.level += 1
+            if s.segments is not None:
+                bounds = [
+                    f"{pointer(s.segments)} + {at} * {stride(self.tensor(s.segments), 0)}"
+                    for at in (axis, f"({axis} + 1)")
+                ]
+                self.put("# a segment without places has nothing to do")
+                self.put(f"if tl.load({bounds[0]}) < tl.load({bounds[1]}):")
+                self.level += 1
         self.scopes.append({})
         outer, self.sweep = self.sweep, (s.axis, s.sweep, s.sweeps)
         self.open = (*self.open, s.axis)
         self.block(s.body)
         self.open = self.open[:-1]
+        self.started.pop(s.axis, None)
         self.sweep = outer
         self.scopes.pop()
-        self.level -= 1
+        self.level -= 1 if s.segments is None else 2
         if s.inner is not None:
             self.level -= 1
             self.implied, self.edge = implied, edge
+
+    def whole_steps(self, s: Loop) -> bool:
+        """Whether every chunk of a stream begins at a multiple of its extent: at 0, or at a part of whole chunks."""
+        if s.segments is not None or s.reverse or not isinstance(s.start, Extent):
+            return False
+        start = s.start.value
+        return start == Int.of(0) or (len(start.terms) == 1 and bool(set(self.program.sizes) & start.dims()))
 
     def parts(self, s: Loop, inner: Inner, start: str, stop: str) -> tuple[str, str]:
         """Open a loop over the parts of a stream, unrolled when Triton compiles: tiles inside, tiles at an edge."""

@@ -8,7 +8,7 @@ from opspec.emit.expressions import ATOM, TL, Expressions, Text, wrap
 from opspec.ir.dtypes import F32, DType
 from opspec.ir.integers import index
 from opspec.ir.values import Extent, Monoid, Read, Scalar, Value, walk
-from opspec.schedule.tile import Collapse, Locate, Loop, Scan, Var
+from opspec.schedule.tile import Collapse, Locate, Loop, Scan, TileProgram, Var, statements
 
 SCAN: dict[Monoid, str] = {
     "sum": "tl.cumsum", "prod": "tl.cumprod", "max": "scan_max", "min": "scan_min", "any": "scan_any", "all": "scan_all",
@@ -227,3 +227,15 @@ def loop_range(s: Loop, start: str, stop: str, step: str | None) -> str:
     if start == "0":
         return f"range((tl.cdiv({stop}, {step}) - 1) * {step}, -1, -{step})"
     return f"range({start} + (tl.cdiv({stop} - ({start}), {step}) - 1) * {step}, ({start}) - 1, -{step})"
+
+
+def across_memory(program: TileProgram) -> dict[str, str]:
+    """Streams along which something is scanned, and the axis along memory beside them, where that is another.
+
+    There a lane walks all steps of a chunk for its own two columns, and chunks are fetched while others are scanned.
+    """
+    found: dict[str, str] = {}
+    for s in statements(program.body):
+        if isinstance(s, Scan) and s.carry is not None and s.along is not None and s.axes[-1] != s.along:
+            found[s.axis] = s.axes[-1]
+    return found

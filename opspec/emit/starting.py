@@ -287,6 +287,8 @@ class Starts:
         used: set[str] = set()
         for axis in k.plan.variants[0].program.axes:
             used |= axis.extent.dims()
+        for extent, _ in (e for text in k.texts for e in text.edges.values()):
+            used |= extent.dims()
         return [self.names[d] for d in self.op.dims if d in used]
 
     def _arguments(self, k: KernelLaunch, text: KernelText) -> list[str]:
@@ -326,6 +328,11 @@ class Starts:
             warps, stages = f'"num_warps": {choice.warps}', f'"num_stages": {choice.stages}'
             options += [warps, stages, '"enable_fp_fusion": True']
             body.append(f"options = {{{', '.join(options)}}}")
+            for extent, block in dict.fromkeys(
+                e for flag, e in text.edges.items() if flag.startswith("PARTIAL")
+            ):
+                whole = host_int(extent, self.names)
+                body.append(f'options["{block}"] = launch.dividing(options["{block}"], {whole})')
             body.append(f'options = launch.over(options, tuned, "{text.name}")')
             for edge, (extent, block) in text.edges.items():
                 whole = host_int(extent, self.names)

@@ -9,15 +9,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import assert_never
 
 from opspec.emit.describe import Tile
 from opspec.emit.expressions import ATOM, TL, wrap
 from opspec.emit.loops import Loops
-from opspec.emit.running import print_counted, print_locate, print_scan
+from opspec.emit.running import across_memory, print_counted, print_locate, print_scan
 from opspec.emit.signature import KernelText, stride
-from opspec.ir.dtypes import F8E4M3, F8E5M2, F32, I8, DType, Storage
-from opspec.ir.values import Cast, Extent, Literal, Monoid, Read, Value
+from opspec.ir.dtypes import F8E4M3, F8E5M2, F32, I4, I8, DType, Storage
+from opspec.ir.values import Cast, Extent, Literal, Monoid, Read, Value, walk
 from opspec.schedule.tile import (
     AxisPlan,
     Begin,
@@ -168,9 +169,10 @@ class _Printer(Loops):
                 end = wrap(self.x.integer(axis.extent, ()), 4)
                 self.put(f"{last} = tl.minimum({start} + {block}, {end}) - 1")
             return
-        self.put(
-            f"{name} = {wrap(pid, 5 if '%' not in pid[0] and '//' not in pid[0] else 6)} * {block} + {self.places(axis.name)}"
-        )
+        text = f"{wrap(pid, 5 if '%' not in pid[0] and '//' not in pid[0] else 6)} * {block} + {self.places(axis.name)}"
+        if axis.name in across_memory(self.program).values():
+            text = f"tl.max_contiguous({text}, 2)"  # wider loads would leave lanes to other steps
+        self.put(f"{name} = {text}")
 
     def mentions(self, index: str) -> bool:
         """Whether a loop's bounds use the first or last index of a block."""
@@ -199,6 +201,10 @@ class _Printer(Loops):
             case Fetch():
                 self.fetch(s)
             case Let(var=var, value=value):
+                if isinstance(value, Cast) and (to := self.held(value)) is not None:
+                    self.x.stored[var.name] = to
+                    self.put(f"{var.name} = {self.x.rounded(value, var.axes)[0]}")
+                    return
                 text = self.x.value(value, var.axes)[0]
                 if isinstance(value, Literal) and isinstance(value.value, float) and not var.axes:
                     text = f"tl.full((), {text}, tl.float32)"
@@ -223,9 +229,41 @@ class _Printer(Loops):
             case Write():
                 self.write(s)
             case Loop():
-                self.loop(s)
+                self.walk(s)
             case _:
                 assert_never(s)
+
+    def walk(self, s: Loop) -> None:
+        """A loop; where what lies outside a domain may have come in as NaN, once more and with a look at each tile.
+
+        A matrix unit multiplies it by 0, which only infinity and NaN show, and then in what the loop has summed.
+        """
+        summed = {
+            x.var.name for x in s.body if isinstance(x, Multiply) and x.accumulate and x.a.apart + x.b.apart
+        }
+        begun = {x.var.name: x for x in self.program.body if isinstance(x, Begin)}
+        carried = {c.var.name for c in s.carried} | summed
+        if not summed or s not in self.program.body or not carried <= set(begun) or s.segments is not None:
+            self.loop(s)
+            return
+        self.checked = frozenset(summed)
+        self.loop(s)
+        self.checked = frozenset()
+        self.put("# what is outside the domain was multiplied by 0: if that made NaN, once more without it")
+        self.put(f"if {' | '.join(self.x.call('any_nan', name)[0] for name in sorted(summed))}:")
+        self.level += 1
+        self.scopes.append({})
+        for name, begin in begun.items():
+            if name in carried:
+                self.statement(begin)
+        self.loop(replace(s, inner=None))
+        self.scopes.pop()
+        self.level -= 1
+
+    def held(self, value: Cast) -> Storage | None:
+        """The storage type in which a cast is left, so that a store of it need not round again."""
+        plain = value.implicit or value.to in (value.dtype, F32, I4)
+        return None if plain or not any(isinstance(v, Read) for v in walk(value)) else value.to
 
     def shape(self, axes: tuple[str, ...]) -> str:
         """The shape of a block variable."""
@@ -308,7 +346,7 @@ class _Printer(Loops):
     def multiply(self, s: Multiply) -> None:
         """A block product; where its domain cuts one operand and not the other, so that what this has doesn't count."""
         apart = (*s.a.apart, *s.b.apart)
-        if not apart or self.part is not None:
+        if not apart or self.part is not None or s.var.name in self.checked:
             self.dot(s)
         elif any(m not in self.implied for m in apart):
             self.dot_inside(s)
@@ -386,6 +424,8 @@ class _Printer(Loops):
         if have is not None and value is not o.value:
             text = self.x.value(value, o.axes)
         want: Storage = o.cast if o.cast is not None else F32
+        if not o.masks and (same := self.x.held(o.value, o.axes, want)) is not None:
+            return same[0]
         if have == want and not o.masks:
             return text[0]
         if have is None and want == F32:

@@ -27,7 +27,8 @@ from opspec.ir.values import (
 )
 
 _SIGNS = {
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "and": "and", "or": "or",
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "div_fast": "/", "div_near": "/", "floordiv": "//", "mod": "%",
+    "and": "and", "or": "or",
     "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=",
 }  # fmt: skip
 

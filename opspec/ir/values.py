@@ -19,11 +19,13 @@ from opspec.ir.dtypes import DType, Storage
 from opspec.ir.integers import ZERO, Int
 from opspec.source import Span
 
-UnaryOp = L[  # "exp2" is made by the scheduler alone
+UnaryOp = L[  # "exp2" and "one_plus_erf" are made by the scheduler alone
     "neg", "not", "abs", "round", "floor", "ceil",
-    "exp", "exp2", "log", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "reciprocal",
+    "exp", "exp2", "log", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "one_plus_erf", "reciprocal",
 ]  # fmt: skip
-BinaryOp = L["add", "sub", "mul", "div", "min", "max", "floordiv", "mod", "and", "or"]
+BinaryOp = L[  # "div_fast" and "div_near" are made by the scheduler alone
+    "add", "sub", "mul", "div", "div_fast", "div_near", "min", "max", "floordiv", "mod", "and", "or",
+]  # fmt: skip
 CompareOp = L["lt", "le", "gt", "ge", "eq", "ne"]
 Monoid = L["sum", "prod", "max", "min", "any", "all", "argmax", "argmin"]
 CastMode = L["ieee", "sat", "nonsat", "wrap"]

@@ -2,8 +2,9 @@
 
 Sources of the constants, in unit roundoffs of f32 (two of them are one ulp): the PTX
 manual for ``ex2.approx``, ``sqrt.approx``, ``rsqrt.approx`` and ``div.full``, the CUDA
-programming guide for the single-precision library (log, sin, cos, erf, tanh). An
-unknown primitive is an error of the type checker.
+programming guide for the single-precision library (log, sin, cos). ``erf`` and ``tanh`` are the
+device's own functions, within 2 ulp; what is left of ``1 + erf`` and ``1 + tanh`` is computed as one
+function, so that their error is one of 1. An unknown primitive is an error of the type checker.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from opspec.ir.values import BinaryOp, CompareOp, UnaryOp
 from opspec.reference.bounded import TINY, UNIT, Bounded, image, operand, rounding, scaled, settle
 from opspec.reference.rounding import Array
 
-EXP, LOG, SQRT, DIVIDE, TRIGONOMETRIC, ERF, TANH = 4.0, 4.0, 4.0, 4.0, 4.0, 4.0, 8.0
+EXP, LOG, SQRT, DIVIDE, TRIGONOMETRIC, ERF, TANH = 4.0, 4.0, 4.0, 4.0, 4.0, 5.0, 8.0
 FOLDED = 3.0
 """Roundings of a factor (``log2 e``, a scale) that a rewrite moves inside an exponent."""
 
@@ -48,10 +49,9 @@ def unary(op: UnaryOp, x: Bounded, *, precise: bool = False) -> Bounded:
         case "sqrt":
             return _rounded(np.sqrt, x if precise else _flushed(x), 1.0 if precise else SQRT, correct=precise)
         case "tanh":
-            value, error = image(np.tanh, x)
-            return settle(value, error + TANH * UNIT * np.abs(np.sign(value)), np.isfinite(error))
+            return _saturating(np.tanh, x, TANH)
         case "erf":
-            return _rounded(_erf, _flushed(x), ERF)
+            return _saturating(_erf, _flushed(x), ERF)
         case "sin":
             return _periodic(np.sin(np.where(np.isfinite(x.value), x.value, np.nan)), _flushed(x))
         case "cos":
@@ -60,7 +60,7 @@ def unary(op: UnaryOp, x: Bounded, *, precise: bool = False) -> Bounded:
             return _pole(lambda v: 1.0 / np.sqrt(v), _flushed(x), SQRT)
         case "reciprocal":
             return _pole(lambda v: 1.0 / v, x, 1.0 if precise else DIVIDE, correct=precise)
-        case "not" | "exp2":
+        case "not" | "exp2" | "one_plus_erf":
             raise TypeError(f"`{op}` of a float is nothing that a spec can say")
         case _:
             assert_never(op)
@@ -86,6 +86,12 @@ def _rounded(
     value, error = image(function, x)
     own = rounding(value, np.broadcast_to(error, value.shape), units, may_be_exact=correct)
     return settle(value, error + own, np.isfinite(error))
+
+
+def _saturating(function: Callable[[Array], Array], x: Bounded, units: float) -> Bounded:
+    """A function between -1 and 1 whose error is one of 1: a sum with 1 is computed without it (``1 + erf(x)``)."""
+    value, error = image(function, x)
+    return settle(value, error + units * UNIT * np.abs(np.sign(value)), np.isfinite(error))
 
 
 def _flushed(x: Bounded) -> Bounded:
@@ -142,8 +148,8 @@ def binary(op: BinaryOp, a: Bounded, b: Bounded, *, precise: bool = False) -> Bo
             case "mod":
                 whole = unary("floor", _quotient(a, b, precise=True))
                 return _sum(a, unary("neg", _product(whole, b)))
-            case "and" | "or":
-                raise TypeError(f"`{op}` of floats")
+            case "and" | "or" | "div_fast" | "div_near":
+                raise TypeError(f"`{op}` of floats is nothing that a spec can say")
             case _:
                 assert_never(op)
 
@@ -220,6 +226,8 @@ def _binary_integer(op: BinaryOp, a: Bounded, b: Bounded) -> Bounded:
                 return Bounded(np.where(y == 0, 0, value), np.where(lost, np.inf, 0.0))
             case "div":
                 return binary("div", _float(a), _float(b))
+            case "div_fast" | "div_near":
+                raise TypeError(f"`{op}` of integers is nothing that a spec can say")
             case _:
                 assert_never(op)
 

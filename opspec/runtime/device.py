@@ -7,9 +7,21 @@ from __future__ import annotations
 
 import triton
 import triton.language as tl
+from triton.language.extra import libdevice
 
 # generated kernels know one module of device functions
 from opspec.runtime.widening import dot_units, interleaved, planes, widen, widen_pairs  # noqa: F401
+
+INTERPRETED = tl.constexpr(triton.knobs.runtime.interpret)
+
+
+def _nvidia(_semantic=None):
+    """Whether a kernel is compiled for an NVIDIA device; the interpreter is none."""
+    options = getattr(getattr(_semantic, "builder", None), "options", None)
+    return tl.constexpr(getattr(options, "backend_name", "") == "cuda")
+
+
+setattr(_nvidia, tl.core.TRITON_BUILTIN, True)  # evaluated while a kernel is compiled
 
 
 @triton.jit
@@ -217,6 +229,12 @@ def _elements(code, dtype: tl.constexpr):
 
 
 @triton.jit
+def any_nan(x):
+    """Whether any element of a block is NaN."""
+    return tl.max((x != x).to(tl.int32)) > 0
+
+
+@triton.jit
 def dot_inside(a, b, inside_a, inside_b, acc, precision: tl.constexpr, width: tl.constexpr = None):
     """``acc + a @ b`` over the points of a domain that cuts one operand where it cannot cut the other.
 
@@ -267,7 +285,15 @@ def floor_mod(a, b):
 
 @triton.jit
 def round_even(x):
-    """Round an f32 to the nearest integer, ties to even: adding 1.5·2²³ leaves no fraction bits."""
+    """Round an f32 to the nearest integer, ties to even."""
+    if INTERPRETED:
+        return _round_even(x)
+    return libdevice.nearbyint(x)
+
+
+@triton.jit
+def _round_even(x):
+    """The same by arithmetic: adding 1.5·2²³ leaves no fraction bits."""
     magic = 12582912.0
     near = (x + magic) - magic
     return tl.where(tl.abs(x) < 4194304.0, near, _round_large(x))
@@ -283,21 +309,101 @@ def _round_large(x):
 
 
 @triton.jit
-def tanh(x):
-    """Hyperbolic tangent, accurate to a few units in the last place of f32 everywhere.
+def exp(x):
+    """The exponential; below 2**-126 it is 0 (Triton's own takes three instructions to keep denormals)."""
+    return tl.exp2(x * 1.4426950408889634)
 
-    Near 0 the quotient of exponentials cancels, so an odd polynomial (Taylor to x¹¹) stands in.
+
+@triton.jit
+def div_fast(a, b):
+    """``a / b`` within 2 ulp where ``|b|`` is infinite or between 2**-126 and 2**126: a reciprocal and a product.
+
+    Beyond 2**126, and where the quotient is below 2**-126, it is 0.
     """
-    a = tl.abs(x)
-    e = tl.exp(-2.0 * a)
-    far = (1.0 - e) / (1.0 + e)
+    if INTERPRETED:
+        return a / b
+    return libdevice.fast_dividef(a, b)
+
+
+@triton.jit
+def inverse(x):
+    """``1 / x`` under the conditions of ``div_fast``."""
+    if _nvidia():
+        return tl.inline_asm_elementwise(
+            "rcp.approx.ftz.f32 $0, $1;", "=r,r", [x], dtype=tl.float32, is_pure=True, pack=1
+        )
+    return div_fast(1.0, x)
+
+
+@triton.jit
+def div_near(a, b):
+    """``a / b`` rounded once where ``|b|`` is infinite or between 2**-100 and 2**122.
+
+    The reciprocal comes in two parts of one sign, so that an infinite ``a`` meets no difference of
+    infinities: ``high`` a little too small, and what ``1 - b * high`` says is missing.
+    """
+    if INTERPRETED:
+        return a / b
+    high = libdevice.fast_dividef(0.99999976, b)
+    missing = tl.fma(-b, high, 1.0)
+    low = high * tl.fma(missing, missing, missing)
+    low = tl.where(is_nan(low), high, low)  # b is infinite: both parts are 0
+    return tl.fma(a, high, a * low)
+
+
+@triton.jit
+def tanh(x):
+    """Hyperbolic tangent within 2 ulp: an odd polynomial near 0, where the form with an exponential cancels."""
     s = x * x
-    series = 0.021869489 * s - 0.053968254
-    series = 0.13333333 + s * series
-    series = -0.33333334 + s * series
-    near = a + a * s * (series - 0.0088632355 * s * s * s * s)
-    value = tl.where(a < 0.25, near, far)
-    return tl.where(x < 0, -value, value)
+    p = 0.0163154434 * s - 0.0525893196
+    p = p * s + 0.133188769
+    p = p * s - 0.333327949
+    p = p * s - 3.23627383e-08
+    a = tl.abs(x)
+    near = p * a + a
+    far = 1.0 - div_fast(2.0, 1.0 + tl.exp2(a * 2.885390081777927))
+    return _with_sign(tl.where(a < 0.55, near, far), x)
+
+
+@triton.jit
+def _with_sign(x, of):
+    """``x``, which is not negative, with the sign of ``of``."""
+    sign = of.to(tl.int32, bitcast=True) & -2147483648
+    return (x.to(tl.int32, bitcast=True) | sign).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def erf(x):
+    """The error function within 2 ulp: an odd polynomial near 0, else ``1 - exp2`` of one that falls to -inf."""
+    s = x * x
+    p = -0.000586208189 * s + 0.00496750697
+    p = p * s - 0.026748864
+    p = p * s + 0.112813205
+    p = p * s - 0.376124471
+    p = p * s + 0.128379136
+    near = p * x + x
+    a = tl.abs(x)
+    q = -0.00173185021 * a + 0.02189897
+    q = q * a - 0.129684672
+    q = q * a - 0.941454053
+    q = q * a - 1.6141988
+    q = q * a - 0.00324611925
+    return tl.where(a < 0.95, near, _with_sign(1.0 - tl.exp2(q), x))
+
+
+@triton.jit
+def one_plus_erf(x):
+    """``1 + erf(x)``, with an error of at most 2**-22 and without losing what is left of 1 - 1."""
+    a = tl.abs(x)
+    q = -4.53586035e-05 * a + 0.0004455077
+    q = q * a - 0.00148944184
+    q = q * a - 0.000774629239
+    q = q * a + 0.0282536801
+    q = q * a - 0.148481607
+    q = q * a - 0.918416381
+    q = q * a - 1.62790859
+    beyond = tl.exp2(q * a)
+    return tl.where(x < 0, beyond, 2.0 - beyond)
 
 
 @triton.jit
@@ -318,6 +424,24 @@ def nibble(code, at):
     """The signed 4-bit integer at an index of an axis whose bytes hold two each, the low nibble first."""
     shift = 28 - 4 * (at % 2).to(tl.int32)
     return (code.to(tl.int32) << shift) >> 28
+
+
+@triton.jit
+def nibbles(codes):
+    """The signed 4-bit integers of bytes along the last axis, twice as many, the low one of each first."""
+    wide = codes.to(tl.int32)
+    return tl.join((wide << 28) >> 28, (wide << 24) >> 28).reshape(codes.shape[:-1] + [2 * codes.shape[-1]])  # noqa: RUF005 - Triton knows no stars
+
+
+@triton.jit
+def quotients(first, at, divisor, PARTIAL: tl.constexpr):
+    """``at // divisor`` for the places of a tile that begins at ``first``; one number where the tile's extent
+    divides the divisor, and so no tile is PARTIAL."""
+    if PARTIAL:
+        found = at // divisor
+    else:
+        found = tl.full((1,), first // divisor, at.dtype)
+    return found
 
 
 @triton.jit
@@ -342,8 +466,28 @@ def clamp_to(x, low, high):
 
 @triton.jit
 def to_i8_sat(x):
-    """f32 (already rounded to an integer) to i8, saturating; NaN gives 0."""
-    kept = tl.where(x != x, 0.0, clamp_to(x, -128.0, 127.0))
+    """To i8, rounded to nearest even and saturating; NaN gives 0."""
+    x = x.to(tl.float32)
+    if _nvidia():
+        return tl.inline_asm_elementwise(
+            """
+            {
+            .reg .b32 a, b, c, d;
+            cvt.rni.s32.f32 a, $1;
+            cvt.rni.s32.f32 b, $2;
+            cvt.rni.s32.f32 c, $3;
+            cvt.rni.s32.f32 d, $4;
+            cvt.pack.sat.s8.s32.b32 d, d, c, 0;
+            cvt.pack.sat.s8.s32.b32 $0, b, a, d;
+            }
+            """,
+            "=r,r,r,r,r",
+            [x],
+            dtype=tl.int8,
+            is_pure=True,
+            pack=4,
+        )
+    kept = tl.where(x != x, 0.0, clamp_to(round_even(x), -128.0, 127.0))
     return kept.to(tl.int8)
 
 
@@ -370,6 +514,8 @@ def to_i32_sat(x):
 @triton.jit
 def to_f8e4m3_sat(x):
     """f32 to f8e4m3, saturating at ±448, NaN kept."""
+    if _nvidia():
+        return x.to(tl.float32).to(tl.float8e4nv)  # the conversion itself saturates
     return clamp_to(x, -448.0, 448.0).to(tl.float8e4nv)
 
 
@@ -390,6 +536,8 @@ def to_f8e5m2_nonsat(x):
 @triton.jit
 def to_f8e5m2_sat(x):
     """f32 to f8e5m2, saturating at ±57344, NaN kept."""
+    if _nvidia():
+        return x.to(tl.float32).to(tl.float8e5)  # the conversion itself saturates
     return clamp_to(x, -57344.0, 57344.0).to(tl.float8e5)
 
 

@@ -256,6 +256,13 @@ def bucket(extent: int, *sizes: int) -> int:
     return next((s for s in sizes if s >= extent), sizes[-1])
 
 
+def dividing(block: int, whole: int, least: int = 64) -> int:
+    """A block along an index whose places are grouped by ``whole``: the largest power of two up to ``block`` that
+    divides it, so that a tile lies in one group; ``block`` where that is less than ``least``."""
+    fits = min(block, whole & -whole) if whole > 0 else block
+    return fits if fits >= least else block
+
+
 def warps(elements: int, per_thread: int, most: int = 16) -> int:
     """Warps that leave each thread about ``per_thread`` elements of a block."""
     return power_of_2(elements // (32 * per_thread), 1, most)

@@ -121,7 +121,7 @@ def interleaved(SIZE: tl.constexpr):
 
 
 @triton.jit
-def even_odd(x, FROM: tl.constexpr, TO: tl.constexpr):
+def _even_odd(x, FROM: tl.constexpr, TO: tl.constexpr):
     """The first and the second values in 16 bits of units of two bytes of type FROM."""
     if INTERPRETED:
         even = (x & 255).to(tl.uint8).to(FROM, bitcast=True).to(TO)
@@ -142,7 +142,7 @@ def even_odd(x, FROM: tl.constexpr, TO: tl.constexpr):
 @triton.jit
 def planes(x, FROM: tl.constexpr, TO: tl.constexpr, AXIS: tl.constexpr):
     """Values in 16 bits from units of two bytes of type FROM along AXIS, twice as many, ``interleaved`` there."""
-    even, odd = even_odd(x, FROM, TO)
+    even, odd = _even_odd(x, FROM, TO)
     both = tl.join(even, odd)
     if AXIS == 0:
         wide = both.permute(2, 0, 1).reshape(2 * x.shape[0], x.shape[1])
@@ -152,7 +152,7 @@ def planes(x, FROM: tl.constexpr, TO: tl.constexpr, AXIS: tl.constexpr):
 
 
 @triton.jit
-def halves(x):
+def _halves(x):
     """The left and the right half of the columns of a block."""
     return tl.split(x.reshape(x.shape[0], 2, x.shape[1] // 2).permute(0, 2, 1))
 
@@ -170,19 +170,19 @@ def dot_units(a, b, FROM: tl.constexpr, TO: tl.constexpr, AXIS: tl.constexpr, ac
         else:
             product = tl.dot(a, planes(b, FROM, TO, AXIS), acc)
     elif AXIS == 0:
-        even, odd = even_odd(b, FROM, TO)
-        left, right = halves(a)
+        even, odd = _even_odd(b, FROM, TO)
+        left, right = _halves(a)
         if acc is None:
             part = tl.dot(left, even)
         else:
             part = tl.dot(left, even, acc)
         product = tl.dot(right, odd, part)
     else:
-        even, odd = even_odd(b, FROM, TO)
+        even, odd = _even_odd(b, FROM, TO)
         if acc is None:
             both = tl.join(tl.dot(a, even), tl.dot(a, odd))
         else:
-            left, right = halves(acc)
+            left, right = _halves(acc)
             both = tl.join(tl.dot(a, even, left), tl.dot(a, odd, right))
         product = both.permute(0, 2, 1).reshape(a.shape[0], 2 * b.shape[1])
     return product

@@ -16,7 +16,7 @@ from opspec.schedule.moments import Moment, same_domain
 from opspec.schedule.names import Names
 from opspec.schedule.prefixes import Prefixes
 from opspec.schedule.roles import Roles
-from opspec.schedule.tile import Begin, Collapse, Let, Remark, Statement, Var
+from opspec.schedule.tile import Begin, Collapse, Combine, Let, Remark, Statement, Var
 
 ONE = Literal(value=1.0, dtype=F32)
 
@@ -32,8 +32,12 @@ class Step:
 
 def mean_of(total: Value, count: Value) -> Value:
     """A sum divided by its count; 0 where nothing was counted."""
-    some = Binary(op="max", a=count, b=ONE, dtype=F32)
-    return Binary(op="mul", a=total, b=Unary(op="reciprocal", x=some, dtype=F32), dtype=F32)
+    return Binary(op="mul", a=total, b=inverse_of(count), dtype=F32)
+
+
+def inverse_of(count: Value) -> Value:
+    """The reciprocal of a count, and of 1 where that is 0."""
+    return Unary(op="reciprocal", x=Binary(op="max", a=count, b=ONE, dtype=F32), dtype=F32)
 
 
 def brought(moment: Value, count: Value, moved: tuple[Value, Value]) -> Value:
@@ -53,8 +57,13 @@ class Means(Prefixes):
 
     ``moments``: the co-moments that share a sweep with their sums. ``counts``: the points met so far, by the
     sum that they are counted for; sums over one domain share a count. ``counted``: what a count is after
-    the step, and how many points that adds. ``all_lanes``: what it is over all lanes. ``gathered``: of each sum the count of every lane, and
-    how far its mean is from that of all.
+    the step, and how many points that adds. ``all_lanes``: what it is over all lanes. ``gathered``: of each
+    sum the count of every lane, and how far its mean is from that of all.
+
+    ``single``: sums of which a step brings one point to each state. Every state that gets one has had as many
+    as there were steps, so that the divisions are of a scalar (``paces``: its inverse before and after the
+    step); ``between`` has the means of such a sum before and after. A point then adds
+    ``(x - mean before) (y - mean after)``, which is Welford's form of the law.
     """
 
     def __init__(self, graph: Graph, roles: Roles, names: Names) -> None:
@@ -63,6 +72,10 @@ class Means(Prefixes):
         self.counts: dict[str, Var] = {}
         self.counted: dict[str, tuple[Var, Var]] = {}
         self.steps: dict[str, Step] = {}
+        self.single: set[str] = set()
+        self.walked: dict[str, Var] = {}
+        self.paces: dict[str, tuple[Value, Value]] = {}
+        self.between: dict[str, tuple[Value, Value]] = {}
         self.all_lanes: dict[str, Var] = {}
         self.gathered: dict[str, tuple[Value, Value]] = {}
 
@@ -79,14 +92,21 @@ class Means(Prefixes):
                 self.counts[node.name] = known
                 return []
         base = self.names.of(node.name)
-        var = self._declare(self.names.fresh(f"{base}_count"), self.carried[node.name].axes, F32)
+        single = node.name in self.single
+        axes = self._ordered(node.over) if single else self.carried[node.name].axes
+        var = self._declare(self.names.fresh(f"{base}_count"), axes, F32)
         self.counts[node.name] = var
-        return [Begin(var=var, monoid="sum")]
+        out: list[Statement] = [Begin(var=var, monoid="sum")]
+        if single:
+            walked = self._declare(self.names.fresh(f"{base}_steps"), (), F32)
+            self.walked[var.name] = walked
+            out.append(Begin(var=walked, monoid="sum"))
+        return out
 
     def _counted(self, node: Fold, part: Collapse) -> Collapse:
         """What a step adds to a sum, and the number of its points unless they are counted already."""
         count = self.counts[node.name]
-        if count.name in self.counted:
+        if count.name in self.counted or node.name in self.single:
             return part
         points = self._declare(self.names.fresh(f"{count.name}_chunk"), part.var.axes, F32)
         masks = (*self._in_range(node.over), *map(self._positive, node.constraints))
@@ -94,6 +114,8 @@ class Means(Prefixes):
 
     def _move_mean(self, node: Fold, var: Var, part: Collapse) -> list[Statement]:
         """Move the mean of a sum on by what this step adds to the sum."""
+        if node.name in self.single:
+            return self._move_by_one(node, var, part)
         count = self.counts[node.name]
         out: list[Statement] = []
         if part.counted is not None:
@@ -118,6 +140,40 @@ class Means(Prefixes):
         self.steps[node.name] = Step(count=count.read, mean=mean.read, moved=moved.read)
         return out
 
+    def _move_by_one(self, node: Fold, var: Var, part: Collapse) -> list[Statement]:
+        """Move the mean of a sum on by one point of each state, divided by scalars."""
+        count, base = self.counts[node.name], self.names.of(node.name)
+        walked = self.walked[count.name]
+        out: list[Statement] = []
+        if count.name not in self.paces:
+            met = self._declare(self.names.fresh(f"{walked.name}_new"), (), F32)
+            before, after = (
+                self._declare(self.names.fresh(f"{walked.name}_{n}"), (), F32)
+                for n in ("inverse", "inverse_new")
+            )
+            out += [
+                # only what gathers the lanes behind the stream needs to know how many points each has
+                Combine(var=count, monoid="sum", value=ONE, masks=self._in_range(node.over)),
+                Let(var=met, value=_add(walked.read, ONE)),
+                Let(var=before, value=inverse_of(walked.read)),
+                Let(var=after, value=inverse_of(met.read)),
+            ]
+            self.pending.append(Let(var=walked, value=met.read))
+            self.paces[count.name] = before.read, after.read
+        total = self._declare(self.names.fresh(f"{base}_new"), var.axes, F32)
+        old, new = (
+            self._declare(self.names.fresh(f"{base}_{n}"), var.axes, F32) for n in ("mean", "mean_new")
+        )
+        before_, after_ = self.paces[count.name]
+        out += [
+            Let(var=total, value=_add(var.read, part.var.read)),
+            Let(var=old, value=Binary(op="mul", a=var.read, b=before_, dtype=F32)),
+            Let(var=new, value=Binary(op="mul", a=total.read, b=after_, dtype=F32)),
+        ]
+        self.pending.append(Let(var=var, value=total.read))
+        self.between[node.name] = old.read, new.read
+        return out
+
     def _about(
         self, node: Fold, moment: Moment, var: Var, masks: tuple[Value, ...]
     ) -> tuple[Value, tuple[Value, ...], list[Statement]]:
@@ -125,6 +181,10 @@ class Means(Prefixes):
 
         A square is masked before it is taken: its multiplication and the sum are then one instruction.
         """
+        if moment.sums[0] in self.single:
+            (old, _), (_, new) = (self.between[n] for n in moment.sums)
+            a, b = map(self._value, moment.sides)
+            return Binary(op="mul", a=difference(a, old), b=difference(b, new), dtype=F32), masks, []
         first, second = (self.steps[n] for n in moment.sums)
         out: list[Statement] = [
             Let(var=var, value=brought(var.read, first.count, (first.moved, second.moved)))

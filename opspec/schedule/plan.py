@@ -22,6 +22,7 @@ from opspec.schedule.refuse import unfusable, unsupported
 from opspec.schedule.rewrites import Applied, invert_divisors, pull_factors, share_equal, share_loads
 from opspec.schedule.roles import Roles, assign_roles
 from opspec.schedule.select import select_elements
+from opspec.schedule.shorten import shorten
 from opspec.schedule.split import Split, split_stream
 from opspec.schedule.tile import TileProgram
 
@@ -94,6 +95,14 @@ def schedule_kernel(
             check_tile(split.partial)
             check_tile(split.merge)
             variants[-1] = replace(last, split=split)
+    variants = [_shortened(v) for v in variants]
     if not variants:
         raise unfusable(f"no order of loops carries kernel `{kernel.name}` in one launch", kernel.span)
     return Plan(block=graph.block, graph=graph, rewrites=rewrites, variants=tuple(variants))
+
+
+def _shortened(variant: Variant) -> Variant:
+    split = variant.split
+    if split is not None:
+        split = replace(split, partial=shorten(split.partial), merge=shorten(split.merge))
+    return replace(variant, program=shorten(variant.program), split=split)

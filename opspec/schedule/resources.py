@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from opspec.ir.dtypes import DType, choices
-from opspec.ir.values import Cast, Read, Unary, walk
+from opspec.ir.values import Cast, Read, Unary, Value, walk
 from opspec.schedule.tile import (
     Combine,
     Fetch,
@@ -142,13 +142,36 @@ def operand_kind(program: TileProgram) -> str:
     """What the operands of a program's block products are stored in, where they are not f32."""
     bits = operand_bits(program)
     if 0 in bits:
-        return "computed"
+        return "bytes" if _rows_of_bytes(program) else "computed"
     narrow = {b for b in bits if b <= 8}
     if not narrow and any(loaded_apart(program)):
         return "apart"
     if narrow and bits - narrow:
         return "bytes" if operand_bits(program, rows=True) <= narrow else "mixed"
     return "8" if narrow else "16"
+
+
+def _rows_of_bytes(program: TileProgram) -> bool:
+    """Whether the rows of every product are computed from elements of at most 8 bits, or values beside them."""
+    stored = {t.name: choices(t.dtype) for t in program.tensors}
+    body = tuple(statements(program.body))
+    fetched = {s.var.name: s for s in body if isinstance(s, Fetch)}
+    lets = {s.var.name: s for s in body if isinstance(s, Let)}
+
+    def bits(value: Value, k: str) -> set[int]:
+        found: set[int] = set()
+        names, seen = [v.name for v in walk(value) if isinstance(v, Read)], set[str]()
+        while names:
+            name = names.pop()
+            if name in lets and name not in seen:
+                names += [v.name for v in walk(lets[name].value) if isinstance(v, Read)]
+            elif name in fetched and fetched[name].at[-1].index == k:
+                found |= {d.bits for d in stored[fetched[name].tensor]}
+            seen.add(name)
+        return found
+
+    rows = [bits(s.a.value, s.a.axes[1]) for s in body if isinstance(s, Multiply)]
+    return bool(rows) and all(found and max(found) <= 8 for found in rows)
 
 
 def operand_bits(program: TileProgram, *, rows: bool = False) -> set[int]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from opspec.ir.dtypes import BF16, F32, I8, I32, DType, Storage, choices
 from opspec.ir.integers import Int
-from opspec.ir.values import Binary, Cast, Read, Value
+from opspec.ir.values import Binary, Cast, Read, Value, walk
 from opspec.schedule.aside import stands_aside
 from opspec.schedule.directions import both_ways, prefixes
 from opspec.schedule.exact import holds, number
@@ -172,12 +172,23 @@ def _bytes_first(graph: Graph, order: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _bytes_along(graph: Graph, value: Value, over: set[str]) -> bool:
-    """Whether a value is a load of bytes that lie along a summed index."""
-    loaded = value.x if isinstance(value, Cast) and value.implicit else value
-    node = graph.by_name.get(loaded.name) if isinstance(loaded, Read) else None
-    if not isinstance(node, Load) or not node.at or node.at[-1].index not in over:
-        return False
-    return all(d.bits == 8 for d in choices(graph.block.tensor(node.tensor).dtype))
+    """Whether a value is a load of at most 8 bits an element that lie along a summed index, or a function of
+    such a load and of values that change less often."""
+    loads = [n for v in walk(value) if isinstance(v, Read) for n in _loads(graph, v.name)]
+    along = [n for n in loads if n.at and n.at[-1].index in over]
+    return bool(along) and all(
+        d.bits <= 8 for n in along for d in choices(graph.block.tensor(n.tensor).dtype)
+    )
+
+
+def _loads(graph: Graph, name: str) -> list[Load]:
+    """The loads that a value comes from, through pointwise statements."""
+    node = graph.by_name.get(name)
+    if isinstance(node, Load):
+        return [node]
+    if isinstance(node, Point):
+        return [n for v in walk(node.value) if isinstance(v, Read) for n in _loads(graph, v.name)]
+    return []
 
 
 def _used(graph: Graph, axis: str) -> bool:

@@ -87,10 +87,10 @@ class Sweeps(Carry):
     def _moment(self, fold: Fold, level: dict[str, int], have: frozenset[str]) -> Moment | None:
         """What lets ``fold`` share the sweep of the sums that make its means.
 
-        Only where a step brings several points to each state, over which the work per step is spread.
+        A step brings several points to each state, over which the work per step is spread, or one to each.
         """
         several = bool(self.roles.products) or self.roles.laned in fold.over
-        moment = find_moment(self.graph, fold) if several else None
+        moment = find_moment(self.graph, fold) if several or self._one_a_step(fold) else None
         if moment is None or {fold.name, *moment.sums} & {*self.roles.products, *have}:
             return None
         x, y = moment.sides
@@ -101,10 +101,21 @@ class Sweeps(Carry):
             level[first] != level[second] or any(self._after(n, fold.over) for n in needs)
         ):
             return None
+        self.single |= set() if several else set(moment.sums)
         self.notes.append(f"{fold.define.origin}: {moment.text}")
         # from here on it waits for the sums of this step, and for no mean of all
         self.deps[fold.name] = tuple(dict.fromkeys((*moment.sums, *needs)))
         return moment
+
+    def _one_a_step(self, fold: Fold) -> bool:
+        """Whether a step brings one point to each state that it reaches, and every earlier step did so too."""
+        streams = set(fold.over) & set(self.roles.stream)
+        return (
+            not fold.constraints
+            and len(streams) == 1
+            and streams <= self.roles.blocked - {self.roles.laned} - set(self.segments)
+            and not any(isinstance(n, Prefix) and n.along in streams for n in self.graph.nodes)
+        )
 
     def _after(self, name: str, over: tuple[str, ...]) -> bool:
         """Whether a node needs what a stream over one of these axes gives."""

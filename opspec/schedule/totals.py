@@ -17,6 +17,7 @@ from opspec.ir.integers import Index, Int, floor_div, index, least
 from opspec.ir.program import Boundary, Define, Kernel, Op, Output, Workload
 from opspec.ir.values import Extent, Range, Read, Reduce, Scan, Value, map_values, walk
 from opspec.schedule.block import Block, all_ranges, build_block
+from opspec.schedule.centred import Centred, about_own_means, centred_totals, joined, points_of
 from opspec.schedule.exact import identity, number
 from opspec.schedule.graph import build_graph
 from opspec.schedule.roles import axis_order, grid_axes
@@ -62,7 +63,7 @@ def _split(op: Op, boundary: Boundary, kernel: Kernel, typical: Typical) -> tupl
     others = [d for k in boundary.kernels if k is not kernel for d in k.body]
     elsewhere = frozenset().union(*map(_reads, others))
     for axis in sorted(order, key=lambda a: (typical(block.axis(a).extent) or 0) < PARTS):
-        found = _statements(block, axis, elsewhere, typical)
+        found = _statements(block, axis, elsewhere, typical, centred_totals(block, graph))
         if found is not None:
             first, second = found
             return replace(kernel, name=name, body=first), replace(kernel, body=second)
@@ -70,11 +71,13 @@ def _split(op: Op, boundary: Boundary, kernel: Kernel, typical: Typical) -> tupl
 
 
 def _statements(
-    block: Block, axis: str, elsewhere: frozenset[str], typical: Typical
+    block: Block, axis: str, elsewhere: frozenset[str], typical: Typical, centred: dict[str, Centred]
 ) -> tuple[tuple[Define, ...], tuple[Define, ...]] | None:
     """The statements of both launches if ``axis`` can be split, else None."""
-    totals = [d for d in block.body if axis in _bound(d)]
-    along = [d for d in block.body if axis in d.indices]
+    centred = {n: c for n, c in centred.items() if axis in _bound(next(d for d in block.body if d.name == n))}
+    body = _without_unused(block.body, centred, elsewhere)
+    totals = [d for d in body if axis in _bound(d)]
+    along = [d for d in body if axis in d.indices]
     if not totals or not all(map(_is_total, totals)):
         return None
     if not any(_is_large(d, typical) for d in (*along, *totals)):
@@ -82,7 +85,7 @@ def _statements(
     early = {d.name for d in along}
     local = {d.name for d in block.body}
     for d in (*along, *totals):
-        if isinstance(d.value, Scan) or _reads(d) & (local - early):
+        if isinstance(d.value, Scan) or _needs(d, centred) & (local - early):
             return None
         if d in along and d.output is None and d.name in elsewhere:
             return None
@@ -91,9 +94,43 @@ def _statements(
     ]
     in_memory = any(v.indices and v.indices[-1].index == axis for v in reads)
     split = _Split(block, axis, UNIT if in_memory else 1)
-    first = [split.along(d) if d in along else split.part(d) for d in block.body if d in along or d in totals]
-    second = [split.total(d) if d in totals else d for d in block.body if d not in along]
+    first, second = [], []
+    for d in body:
+        about = centred.get(d.name)
+        if d in along:
+            first.append(split.along(d))
+        elif d in totals:
+            first.append(split.part(d) if about is None else split.centred_part(d, about))
+            second.append(split.total(d) if about is None else split.centred_total(d, about))
+        else:
+            second.append(d)
     return tuple(first), tuple(second)
+
+
+def _needs(define: Define, centred: dict[str, Centred]) -> frozenset[str]:
+    """The names that a statement reads; of a total about means, those that its sides read."""
+    about = centred.get(define.name)
+    if about is None:
+        return _reads(define)
+    return frozenset(v.name for side in about.sides for v in walk(side) if isinstance(v, Read))
+
+
+def _without_unused(
+    body: tuple[Define, ...], centred: dict[str, Centred], elsewhere: frozenset[str]
+) -> tuple[Define, ...]:
+    """The statements without those that only totals about means have read."""
+    kept: list[Define] = []
+    wanted = set(elsewhere)
+    for d in reversed(body):
+        if d.output is not None or d.name in wanted:
+            kept.append(d)
+            about = centred.get(d.name)
+            wanted |= _needs(d, centred)
+            wanted |= (
+                {v.name for m in about.means for v in walk(m) if isinstance(v, Read)} if about else set()
+            )
+            wanted |= set(about.sums) if about else set()
+    return tuple(reversed(kept))
 
 
 def _bound(define: Define) -> set[str]:
@@ -134,7 +171,8 @@ class _Split:
             name += "_"
         extent = block.axis(axis).extent
         run = floor_div(extent + (unit * PARTS - 1), Int.of(unit * PARTS)) * unit
-        self.axis, self.name = axis, name
+        self.block, self.axis, self.name = block, axis, name
+        self.indices = {d.name: d.indices for d in block.body}
         count = least(Int.of(PARTS), floor_div(extent + (unit - 1), Int.of(unit)))
         self.parts, self.steps = Range(index=name, upper=count), Range(index=axis, upper=run)
         self.place = index(name) * run + index(axis)
@@ -191,6 +229,43 @@ class _Split:
             storage=None if value.dtype is F32 else value.dtype,
             output=None,
         )
+
+    def centred_part(self, define: Define, about: Centred) -> Define:
+        """A part of a total about means, about the part's own."""
+        part = self.part(define)
+        value = part.value
+        assert isinstance(value, Reduce)
+        x, y = (self.value(side) for side in about.sides)
+        body = about_own_means((x, y), self._own(about), self._points(define))
+        return replace(part, value=replace(value, body=body))
+
+    def centred_total(self, define: Define, about: Centred) -> Define:
+        """A total about means, of what the parts have about their own."""
+        total = self.total(define)
+        value = total.value
+        assert isinstance(value, Reduce)
+        return replace(
+            total,
+            value=replace(value, body=joined(about, value.body, self._own(about), self._points(define))),
+        )
+
+    def _own(self, about: Centred) -> tuple[Value, Value]:
+        """The sums of a part."""
+        first, second = (
+            Read(
+                name=f"{name}.parts",
+                indices=(index(self.name), *map(index, self.indices[name])),
+                dtype=F32,
+            )
+            for name in about.sums
+        )
+        return first, second
+
+    def _points(self, define: Define) -> Int:
+        value = define.value
+        assert isinstance(value, Reduce)
+        others = tuple(r for r in value.ranges if r.index != self.axis)
+        return points_of(self.block, self.parts, self.steps, self.inside, others)
 
     def total(self, define: Define) -> Define:
         """A total over the partial results."""

@@ -197,3 +197,54 @@ def scores_in_parts() -> None:
     for row, n in enumerate(lengths.tolist()):
         if n > 1:
             near(s[row], t[row, :n].var(unbiased=False) * n, 1e-3)
+
+
+@case
+def columns() -> None:
+    text = """op f[M, N](x: f32[M, N]) -> mu: f32[N], v: f32[N] {
+  kernel k { mu[n] = mean[m](x[m, n]); v[n] = var[m](x[m, n]) }
+}
+op g[B, C, S](x: f32[B, C, S], z: f32[B, S]) -> c: f32[C] {
+  kernel k { c[c] = sum[b, s]((x[b, c, s] - mean[b, s](x[b, c, s])) * (z[b, s] - mean[b, s](z[b, s]))) }
+}
+"""
+    for module in both(text):
+        for shape in ((1, 3), (2, 5), (257, 20), (3000, 2)):
+            x = normal(*shape, mean=1e3, seed=16)
+            mu, v = module.f(x)
+            near(mu, x.double().mean(0), 1e-6)
+            assert float((v.double() - x.double().var(0, unbiased=False)).abs().max()) < 1e-4
+        x, z = normal(9, 3, 14, mean=100.0, seed=17), normal(9, 14, mean=-100.0, seed=18)
+        x += z[:, None]
+        a, b = x.double(), z.double()
+        wanted = ((a - a.mean((0, 2), keepdim=True)) * (b - b.mean())[:, None]).sum((0, 2))
+        near(module.g(x, z), wanted, 1e-4)
+        x = torch.full((40, 4), 1e20)
+        assert float(module.f(x)[1].max()) < (1e20 * 1e-6) ** 2
+        assert bool(module.f(torch.empty(0, 4))[1].isnan().all())
+
+
+@case
+def a_variance_of_everything() -> None:
+    text = """op f[M, N](x: f32[M, N]) -> m: f32[], v: f32[] {
+  kernel k { m = mean[i, n](x[i, n]); v = var[i, n](x[i, n]) }
+}
+op g[N](x: f32[N], z: f32[N]) -> c: f32[] {
+  kernel k { c = sum[i]((x[i] - mean[i](x[i])) * (z[i] - mean[i](z[i]))) }
+}
+workload w for f { M = 4096, N = 4096 }
+workload long for g { N = 16777216 }
+"""
+    for module in both(text):
+        assert any("parts" in name for name in vars(module))
+        for shape in ((1, 1), (3, 700), (600, 5)):
+            x = normal(*shape, mean=1e3, seed=13)
+            mean, v = module.f(x)
+            assert abs(mean.double() - x.double().mean()) <= 1e-6 * 1e3
+            assert abs(v.double() - x.double().var(unbiased=False)) <= 1e-4
+        x, z = normal(5000, mean=100.0, seed=14), normal(5000, mean=-1e3, seed=15)
+        z += 3 * x
+        a, b = x.double(), z.double()
+        near(module.g(x, z), ((a - a.mean()) * (b - b.mean())).sum(), 1e-5)
+        same(module.g(x[:0], z[:0]), 0.0)
+        assert bool(module.f(torch.empty(0, 3))[1].isnan())

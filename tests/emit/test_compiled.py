@@ -154,6 +154,17 @@ def test_first_choices_of_the_corpus_do_not_spill(path: Path, op: str, dims: dic
     assert first["wgmma"] or path.stem not in ON_THE_MATRIX_UNIT
 
 
+def test_products_of_four_bits_are_deep_enough_for_the_order_of_their_elements():
+    from opspec.driver.targets import limits
+    from opspec.emit.configure import SMALL
+    from opspec.emit.package import build_package
+    from opspec.frontend import load
+
+    path = HERE.parents[1] / "specs/gemm/w4a16.op"
+    text = build_package(load(path), path.name, limits(), SMALL).files["kernel.py"]
+    assert set(re.findall(r"tiles = \(\(16, 16, (\d+), 4, 2\),\)", text)) == {"64"}
+
+
 def workloads() -> list[object]:
     from opspec.frontend import load
 

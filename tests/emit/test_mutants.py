@@ -82,7 +82,7 @@ MUTANTS = {
     "the identity of a product": (MONOIDS, "tiny", [(r"x, 1\.0\)", "x, 0.0)")]),
     "the identity of a maximum": (MONOIDS, "tiny", [(r'other=float\("-inf"\)', "other=0.0")]),
     "the mask of a minimum": (MONOIDS, "tiny", [(r'x, float\("inf"\)\)', "x, 0.0)")]),
-    "rounding to the nearest": (QUANTISE, "shipped", [(r"round_even\(x / s\[:, None\]\)", "tl.floor(x / s[:, None])")]),
+    "rounding to the nearest": (QUANTISE, "shipped", [(r"round_even\((div_near\(x, s\[:, None\]\))\)", r"tl.floor(\1)")]),
     "a scale of the scores": (ATTENTION, "shipped", [(r"1\.0 / tl\.sqrt\(tl\.cast\(D, tl\.float32\)\)", "1.0")]),
     "the division by the normaliser": (SOFTMAX, "shipped", [(r"    y = (\w+) / [^\n]*", r"    y = \1")]),
     "a stride": (MATMUL, "shipped", [(r"\* a_stride_K", "* 1")]),

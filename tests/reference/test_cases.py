@@ -267,3 +267,16 @@ def test_bounds_of_multiplied_and_offset_positions():
         dims="N M",
     )
     assert interval(uses(gather)["at"], "at", {"N": 32, "M": 5}) == (0, 7)
+
+
+def test_data_that_a_condition_looks_up_by_data_is_in_range():
+    from opspec.frontend import load_text
+
+    varlen = load_text(
+        "op f[N, S](x: f32[N], seq: i32[N], offs: i32[S + 1]) -> y: f32[N] {\n"
+        "  assume offs[s] <= N, offs[s] >= 0\n"
+        "  kernel k { y[i] = sum[j | offs[seq[i]] <= j, j <= i](x[j]) }\n}\n"
+    ).ops[0]
+    assert uses(varlen)["seq"].below
+    for case in cases(varlen, {}, 12, 0):
+        assert ((case.inputs["seq"] >= 0) & (case.inputs["seq"] <= case.dims["S"])).all()

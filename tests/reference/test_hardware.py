@@ -8,6 +8,7 @@ import triton.language as tl
 
 from opspec.reference.bounded import Bounded, known
 from opspec.reference.pointwise import binary, unary
+from opspec.runtime.device import div_fast, div_near, erf, exp, inverse, one_plus_erf, tanh
 
 
 @triton.jit
@@ -17,7 +18,7 @@ def unary_kernel(x, y, OP: tl.constexpr, N: tl.constexpr):
     if OP == "exp":
         r = tl.exp(v)
     elif OP == "exp2":
-        r = tl.exp2(v * 1.4426950408889634)
+        r = exp(v)
     elif OP == "log":
         r = tl.log(v)
     elif OP == "log2":
@@ -31,11 +32,19 @@ def unary_kernel(x, y, OP: tl.constexpr, N: tl.constexpr):
     elif OP == "cos":
         r = tl.cos(v)
     elif OP == "erf":
-        r = tl.erf(v)
+        r = erf(v)
+    elif OP == "erf1":
+        r = one_plus_erf(v) - 1.0
     elif OP == "tanh":
-        r = 1.0 - 2.0 / (tl.exp(2.0 * v) + 1.0)
+        r = tanh(v)
+    elif OP == "tanh1":
+        r = 1.0 - div_fast(2.0, 1.0 + exp(2.0 * v))
     elif OP == "reciprocal":
         r = 1.0 / v
+    elif OP == "inverse":
+        r = inverse(tl.where(tl.abs(v) < 2.0**-100, 1.0, v))
+    elif OP == "div_near":
+        r = div_near(v, tl.full([N], 3.0, tl.float32))
     elif OP == "div":
         r = v / 3.1
     else:
@@ -45,7 +54,8 @@ def unary_kernel(x, y, OP: tl.constexpr, N: tl.constexpr):
 
 FUNCTIONS = {
     "exp": "exp", "exp2": "exp", "log": "log", "log2": "log", "sqrt": "sqrt", "rsqrt": "rsqrt", "sin": "sin",
-    "cos": "cos", "erf": "erf", "tanh": "tanh", "reciprocal": "reciprocal",
+    "cos": "cos", "erf": "erf", "erf1": "erf", "tanh": "tanh", "tanh1": "tanh", "reciprocal": "reciprocal",
+    "inverse": "reciprocal",
 }  # fmt: skip
 
 
@@ -62,12 +72,14 @@ def operands() -> torch.Tensor:
 
 
 def expected(name: str, x: np.ndarray) -> Bounded:
-    if name in ("div", "div_rn"):
+    if name == "inverse":
+        x = np.where(np.abs(x) < 2.0**-100, 1.0, x)
+    if name.startswith("div"):
         return binary(
             "div",
             known(x),
             known(np.float64(np.float32(3.1 if name == "div" else 3.0))),
-            precise=name == "div_rn",
+            precise=name != "div",
         )
     return unary(FUNCTIONS[name], known(x))
 
@@ -94,7 +106,7 @@ def excess(name: str, device: str) -> tuple[float, np.ndarray]:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("name", [*FUNCTIONS, "div", "div_rn"])
+@pytest.mark.parametrize("name", [*FUNCTIONS, "div", "div_near", "div_rn"])
 def test_radius_covers_the_device(name):
     if not torch.cuda.is_available():
         pytest.skip("no CUDA device")

@@ -91,10 +91,22 @@ def test_groups_of_two_axes_stream_together(plan):
     assert sweeps(found) == 2  # one loop in another
 
 
-def test_one_point_a_step_and_lane_is_not_worth_it(plan):
-    found = plan("op f[M, N](x: f32[M, N]) -> y: f32[N] { kernel k { y[n] = var[m](x[m, n]) } }\n")
+COLUMNS = "op f[M, N](x: f32[M, N]) -> y: f32[N] {{ kernel k {{ {} }} }}\n"
+
+
+def test_one_point_a_step_and_lane_is_divided_by_scalars(plan):
+    found = plan(COLUMNS.format("y[n] = var[m](x[m, n])"))
     assert len(moments(found)) == 1
-    assert sweeps(found) == 2
+    assert sweeps(found) == 1
+    program = found.variants[-1].program
+    assert [v.name for v in program.vars if v.name.endswith("_steps")]
+    divided = {v.name: v.axes for v in program.vars if "inverse" in v.name}
+    assert set(divided.values()) == {()}
+
+
+def test_where_lanes_differ_by_more_than_a_step_columns_take_two_sweeps(plan):
+    body = "let t[m, n] = x[m, n] for m <= n\ny[n] = var[m](t[m, n])"
+    assert sweeps(plan(COLUMNS.format(body))) == 2
 
 
 def test_a_covariance_of_values_that_need_the_stream_waits(plan):

@@ -58,6 +58,28 @@ def test_other_blocks_stay_one_launch(text: str):
     assert [k.name for k in split(text).kernels] == ["k"]
 
 
+@pytest.mark.parametrize(
+    "body, results",
+    [
+        ("y = var[i](x[i])", "y: f32[]"),
+        ("m = mean[i](x[i])\ny = sum[i]((x[i] - m) ** 2)", "m: f32[], y: f32[]"),
+        ("let e[i] = exp(x[i])\ny = var[i](e[i])", "y: f32[]"),
+    ],
+    ids=["variance", "with its mean", "of a computed value"],
+)
+def test_a_total_about_means_is_summed_about_those_of_its_part(body: str, results: str):
+    made = split(vector(body, results))
+    assert [k.name for k in made.kernels] == ["k_parts", "k"]
+    first, second = show_boundary(made).split("kernel k\n")
+    assert ".parts[part] / implicit f32(int(" in first  # its own mean
+    assert ".parts[part] + " in second  # each joined to the mean of all
+
+
+def test_what_else_needs_the_mean_along_the_index_keeps_one_launch():
+    text = vector("y[i] = x[i] - mean[i](x[i])\nv = sum[i](y[i] * y[i])", "y: f32[N], v: f32[]")
+    assert [k.name for k in split(text).kernels] == ["k"]
+
+
 def test_rows_are_split_before_columns():
     made = split(
         "op f[M, N](x: f32[M, N]) -> y: f32[] { kernel k { y = sum[m, n](x[m, n]) } }\n"

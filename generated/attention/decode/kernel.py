@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import launch, library
-from opspec.runtime.device import dot_units, interleaved, maximum, reduce_max
+from opspec.runtime.device import dot_units, interleaved, maximum, quotients, reduce_max
 
 
 @triton.jit
@@ -571,7 +571,7 @@ def _decode_attention_flash_decode_merge(
         + h * p_sum_part_stride_H
     )
     p_sum_parts = tl.load(p_sum_parts_at, mask=mask, other=0.0)
-    scale_2 = tl.exp(m_parts - m_safe_2[None, :])
+    scale_2 = tl.exp2((m_parts - m_safe_2[None, :]) * 1.4426950408889634)
     p_sum = tl.sum(p_sum_parts * scale_2, axis=0)
     o_sum_parts_at = (
         o_sum_part_ptr
@@ -963,8 +963,10 @@ def _decode_attention_fp8_flash_decode(
             )
             s_sum = tl.dot(q, k.to(tl.bfloat16), input_precision="ieee")
             k_scale_at = k_scale_ptr + b * k_scale_stride_B + h * k_scale_stride_H + t * k_scale_stride_T
-            k_scale = (tl.load(k_scale_at, mask=t < T, other=0.0) if t_part == 1 else tl.load(k_scale_at)).to(
-                tl.float32
+            k_scale = (
+                tl.load(k_scale_at, mask=t < T, other=0.0).to(tl.float32)
+                if t_part == 1
+                else tl.load(k_scale_at).to(tl.float32)
             )
             # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) * k_scale[b, h, t] / sqrt(D)
             m_chunk = reduce_max(
@@ -986,8 +988,10 @@ def _decode_attention_fp8_flash_decode(
             p_sum_chunk = tl.sum(tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e, axis=1)
             p_sum = p_sum + p_sum_chunk
             v_scale_at = v_scale_ptr + b * v_scale_stride_B + h * v_scale_stride_H + t * v_scale_stride_T
-            v_scale = (tl.load(v_scale_at, mask=t < T, other=0.0) if t_part == 1 else tl.load(v_scale_at)).to(
-                tl.float32
+            v_scale = (
+                tl.load(v_scale_at, mask=t < T, other=0.0).to(tl.float32)
+                if t_part == 1
+                else tl.load(v_scale_at).to(tl.float32)
             )
             v_at = v_ptr + b * v_stride_B + h * v_stride_H + t[:, None] * v_stride_T + d[None, :] * v_stride_D
             mask_3 = (t[:, None] < T) & (d[None, :] < D)
@@ -1094,8 +1098,10 @@ def _decode_attention_fp8_flash_decode_described(
             k = k_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D // 2).T
             s_sum = dot_units(q, k, tl.float8e4nv, tl.bfloat16, 0)
             k_scale_at = k_scale_ptr + b * k_scale_stride_B + h * k_scale_stride_H + t * k_scale_stride_T
-            k_scale = (tl.load(k_scale_at, mask=t < T, other=0.0) if t_part == 1 else tl.load(k_scale_at)).to(
-                tl.float32
+            k_scale = (
+                tl.load(k_scale_at, mask=t < T, other=0.0).to(tl.float32)
+                if t_part == 1
+                else tl.load(k_scale_at).to(tl.float32)
             )
             # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) * k_scale[b, h, t] / sqrt(D)
             m_chunk = reduce_max(
@@ -1117,8 +1123,10 @@ def _decode_attention_fp8_flash_decode_described(
             p_sum_chunk = tl.sum(tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e, axis=1)
             p_sum = p_sum + p_sum_chunk
             v_scale_at = v_scale_ptr + b * v_scale_stride_B + h * v_scale_stride_H + t * v_scale_stride_T
-            v_scale = (tl.load(v_scale_at, mask=t < T, other=0.0) if t_part == 1 else tl.load(v_scale_at)).to(
-                tl.float32
+            v_scale = (
+                tl.load(v_scale_at, mask=t < T, other=0.0).to(tl.float32)
+                if t_part == 1
+                else tl.load(v_scale_at).to(tl.float32)
             )
             v = v_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D // 2)
             # o[b, h, d] = sum[t] using bf16 (p[b, h, t] * v_scale[b, h, t] * v[b, h, t, d])
@@ -1239,8 +1247,10 @@ def _decode_attention_fp8_flash_decode_part(
             )
             s_sum = tl.dot(q, k.to(tl.bfloat16), input_precision="ieee")
             k_scale_at = k_scale_ptr + b * k_scale_stride_B + h * k_scale_stride_H + t * k_scale_stride_T
-            k_scale = (tl.load(k_scale_at, mask=t < T, other=0.0) if t_part == 1 else tl.load(k_scale_at)).to(
-                tl.float32
+            k_scale = (
+                tl.load(k_scale_at, mask=t < T, other=0.0).to(tl.float32)
+                if t_part == 1
+                else tl.load(k_scale_at).to(tl.float32)
             )
             # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) * k_scale[b, h, t] / sqrt(D)
             m_chunk = reduce_max(
@@ -1262,8 +1272,10 @@ def _decode_attention_fp8_flash_decode_part(
             p_sum_chunk = tl.sum(tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e, axis=1)
             p_sum = p_sum + p_sum_chunk
             v_scale_at = v_scale_ptr + b * v_scale_stride_B + h * v_scale_stride_H + t * v_scale_stride_T
-            v_scale = (tl.load(v_scale_at, mask=t < T, other=0.0) if t_part == 1 else tl.load(v_scale_at)).to(
-                tl.float32
+            v_scale = (
+                tl.load(v_scale_at, mask=t < T, other=0.0).to(tl.float32)
+                if t_part == 1
+                else tl.load(v_scale_at).to(tl.float32)
             )
             v_at = v_ptr + b * v_stride_B + h * v_stride_H + t[:, None] * v_stride_T + d[None, :] * v_stride_D
             mask_3 = (t[:, None] < T) & (d[None, :] < D)
@@ -1413,8 +1425,10 @@ def _decode_attention_fp8_flash_decode_part_described(
             k = k_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D // 2).T
             s_sum = dot_units(q, k, tl.float8e4nv, tl.bfloat16, 0)
             k_scale_at = k_scale_ptr + b * k_scale_stride_B + h * k_scale_stride_H + t * k_scale_stride_T
-            k_scale = (tl.load(k_scale_at, mask=t < T, other=0.0) if t_part == 1 else tl.load(k_scale_at)).to(
-                tl.float32
+            k_scale = (
+                tl.load(k_scale_at, mask=t < T, other=0.0).to(tl.float32)
+                if t_part == 1
+                else tl.load(k_scale_at).to(tl.float32)
             )
             # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) * k_scale[b, h, t] / sqrt(D)
             m_chunk = reduce_max(
@@ -1436,8 +1450,10 @@ def _decode_attention_fp8_flash_decode_part_described(
             p_sum_chunk = tl.sum(tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e, axis=1)
             p_sum = p_sum + p_sum_chunk
             v_scale_at = v_scale_ptr + b * v_scale_stride_B + h * v_scale_stride_H + t * v_scale_stride_T
-            v_scale = (tl.load(v_scale_at, mask=t < T, other=0.0) if t_part == 1 else tl.load(v_scale_at)).to(
-                tl.float32
+            v_scale = (
+                tl.load(v_scale_at, mask=t < T, other=0.0).to(tl.float32)
+                if t_part == 1
+                else tl.load(v_scale_at).to(tl.float32)
             )
             v = v_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D // 2)
             # o[b, h, d] = sum[t] using bf16 (p[b, h, t] * v_scale[b, h, t] * v[b, h, t, d])
@@ -1567,7 +1583,7 @@ def _decode_attention_fp8_flash_decode_merge(
         + h * p_sum_part_stride_H
     )
     p_sum_parts = tl.load(p_sum_parts_at, mask=mask, other=0.0)
-    scale_2 = tl.exp(m_parts - m_safe_2[None, :])
+    scale_2 = tl.exp2((m_parts - m_safe_2[None, :]) * 1.4426950408889634)
     p_sum = tl.sum(p_sum_parts * scale_2, axis=0)
     o_sum_parts_at = (
         o_sum_part_ptr
@@ -2461,7 +2477,7 @@ def _decode_gqa_flash_decode_merge(
         + g[None, :] * p_sum_part_stride_G
     )
     p_sum_parts = tl.load(p_sum_parts_at, mask=mask, other=0.0)
-    scale_2 = tl.exp(m_parts - m_safe_2[None, :])
+    scale_2 = tl.exp2((m_parts - m_safe_2[None, :]) * 1.4426950408889634)
     p_sum = tl.sum(p_sum_parts * scale_2, axis=0)
     o_sum_parts_at = (
         o_sum_part_ptr
@@ -2815,6 +2831,7 @@ def _paged_decode_flash_decode(
     BLOCK_G: tl.constexpr,
     BLOCK_D: tl.constexpr,
     BLOCK_T: tl.constexpr,
+    PARTIAL_T: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel, h in parallel, g in parallel by blocks, d whole, t streamed.
@@ -2843,7 +2860,7 @@ def _paged_decode_flash_decode(
             t_inner if t_part == 1 else 0, tl.minimum(T, len_2.to(INDEX)) if t_part == 1 else t_inner, BLOCK_T
         ):
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
-            table_at = table_ptr + b * table_stride_B + t // P * table_stride_1
+            table_at = table_ptr + b * table_stride_B + quotients(t_start, t, P, PARTIAL_T) * table_stride_1
             mask_2 = (t < T) & (t + 1 <= len_2)
             table = tl.load(table_at, mask=mask_2, other=0) if t_part == 1 else tl.load(table_at)
             k_at = (
@@ -2937,6 +2954,7 @@ def _paged_decode_flash_decode_described(
     BLOCK_G: tl.constexpr,
     BLOCK_D: tl.constexpr,
     BLOCK_T: tl.constexpr,
+    PARTIAL_T: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel, h in parallel, g in parallel by blocks, d whole, t streamed; tiles move through descriptors.
@@ -2964,7 +2982,7 @@ def _paged_decode_flash_decode_described(
             t_inner if t_part == 1 else 0, tl.minimum(T, len_2.to(INDEX)) if t_part == 1 else t_inner, BLOCK_T
         ):
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
-            table_at = table_ptr + b * table_stride_B + t // P * table_stride_1
+            table_at = table_ptr + b * table_stride_B + quotients(t_start, t, P, PARTIAL_T) * table_stride_1
             mask = (t < T) & (t + 1 <= len_2)
             table = tl.load(table_at, mask=mask, other=0) if t_part == 1 else tl.load(table_at)
             k_at = (
@@ -3076,6 +3094,7 @@ def _paged_decode_flash_decode_part(
     BLOCK_G: tl.constexpr,
     BLOCK_D: tl.constexpr,
     BLOCK_T: tl.constexpr,
+    PARTIAL_T: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel, h in parallel, g in parallel by blocks, d whole, t streamed, t in splits parts.
@@ -3112,7 +3131,7 @@ def _paged_decode_flash_decode_part(
             BLOCK_T,
         ):
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
-            table_at = table_ptr + b * table_stride_B + t // P * table_stride_1
+            table_at = table_ptr + b * table_stride_B + quotients(t_start, t, P, PARTIAL_T) * table_stride_1
             mask_2 = (t < T) & (t + 1 <= len_2)
             table = tl.load(table_at, mask=mask_2, other=0) if t_part == 1 else tl.load(table_at)
             k_at = (
@@ -3249,6 +3268,7 @@ def _paged_decode_flash_decode_part_described(
     BLOCK_G: tl.constexpr,
     BLOCK_D: tl.constexpr,
     BLOCK_T: tl.constexpr,
+    PARTIAL_T: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel, h in parallel, g in parallel by blocks, d whole, t streamed, t in splits parts; tiles move through descriptors.
@@ -3284,7 +3304,7 @@ def _paged_decode_flash_decode_part_described(
             BLOCK_T,
         ):
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
-            table_at = table_ptr + b * table_stride_B + t // P * table_stride_1
+            table_at = table_ptr + b * table_stride_B + quotients(t_start, t, P, PARTIAL_T) * table_stride_1
             mask = (t < T) & (t + 1 <= len_2)
             table = tl.load(table_at, mask=mask, other=0) if t_part == 1 else tl.load(table_at)
             k_at = (
@@ -3447,7 +3467,7 @@ def _paged_decode_flash_decode_merge(
         + g[None, :] * p_sum_part_stride_G
     )
     p_sum_parts = tl.load(p_sum_parts_at, mask=mask, other=0.0)
-    scale_2 = tl.exp(m_parts - m_safe_2[None, :])
+    scale_2 = tl.exp2((m_parts - m_safe_2[None, :]) * 1.4426950408889634)
     p_sum = tl.sum(p_sum_parts * scale_2, axis=0)
     o_sum_parts_at = (
         o_sum_part_ptr
@@ -3475,6 +3495,7 @@ def _configure_paged_decode_flash_decode(
     Hkv: int,
     G: int,
     T: int,
+    P: int,
     D: int,
     width: int,
     described: bool,
@@ -3496,7 +3517,9 @@ def _configure_paged_decode_flash_decode(
         "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
+    options["BLOCK_T"] = launch.dividing(options["BLOCK_T"], P)
     options = launch.over(options, tuned, "_paged_decode_flash_decode")
+    options["PARTIAL_T"] = int(P % options["BLOCK_T"] != 0)
     if described and options["BLOCK_D"] <= 256:
         return (
             _paged_decode_flash_decode_described,
@@ -3546,7 +3569,7 @@ def _paged_decode__launch(call, dims, q, k, v, table, len_, T, o):
     width = max(t.element_size() for t in (q, k, v))
     described = launch.describable(q)
     kernel, grid, options, tiles = _configure_paged_decode_flash_decode(
-        B, Hkv, G, T, D, width, described, tuned=call.tuned("flash_decode")
+        B, Hkv, G, T, P, D, width, described, tuned=call.tuned("flash_decode")
     )
     splits, span = launch.split(T, options["BLOCK_T"], grid)
     if splits > 1:
@@ -3886,7 +3909,8 @@ def _prefix_decode_flash_decode_streamed0(
     t = tl.arange(0, BLOCK_T).to(INDEX)
     q_at = q_ptr + b[:, None] * q_stride_B + h * q_stride_H + d[None, :] * q_stride_D
     mask = (b[:, None] < B) & (d[None, :] < D)
-    q = tl.load(q_at, mask=mask, other=0.0).to(tl.float32)
+    q = tl.load(q_at, mask=mask, other=0.0)
+    q_wide = q.to(tl.float32)
     k_at = (
         k_ptr
         + b[:, None, None] * k_stride_B
@@ -3896,7 +3920,7 @@ def _prefix_decode_flash_decode_streamed0(
     )
     mask_2 = (b[:, None, None] < B) & (d[None, :, None] < D) & (t[None, None, :] < T)
     k = tl.load(k_at, mask=mask_2, other=0.0).to(tl.float32)
-    s_sum = tl.sum(tl.where(d[None, :, None] < D, q[:, :, None] * k, 0.0), axis=1)
+    s_sum = tl.sum(tl.where(d[None, :, None] < D, q_wide[:, :, None] * k, 0.0), axis=1)
     # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) / sqrt(D)
     s = s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
     m_max = reduce_max(tl.where(t[None, :] < T, s, float("-inf")), axis=1)
@@ -3922,7 +3946,7 @@ def _prefix_decode_flash_decode_streamed0(
                 if i_part == 1
                 else tl.load(kp_at, mask=d[:, None] < D, other=0.0)
             )
-            a_sum = tl.dot(q.to(tl.bfloat16), kp, input_precision="ieee")
+            a_sum = tl.dot(q, kp, input_precision="ieee")
             # a[b, h, i] = sum[d](q[b, h, d] * kp[h, i, d]) / sqrt(D)
             a = a_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
             m_max_2_chunk = reduce_max(
@@ -3932,8 +3956,13 @@ def _prefix_decode_flash_decode_streamed0(
     # m[b, h] = max(max[i](a[b, h, i]), max[t](s[b, h, t]))
     m = maximum(m_max_2, m_max)
     # w[b, h, d] = sum[t] using bf16 (exp(s[b, h, t] - m[b, h]) * v[b, h, t, d])
-    w = tl.sum(tl.where(t[None, None, :] < T, tl.exp(s[:, None, :] - m[:, None, None]) * v, 0.0), axis=2)
-    l_sum = tl.sum(tl.where(t[None, :] < T, tl.exp(s - m[:, None]), 0.0), axis=1)
+    w = tl.sum(
+        tl.where(
+            t[None, None, :] < T, tl.exp2((s[:, None, :] - m[:, None, None]) * 1.4426950408889634) * v, 0.0
+        ),
+        axis=2,
+    )
+    l_sum = tl.sum(tl.where(t[None, :] < T, tl.exp2((s - m[:, None]) * 1.4426950408889634), 0.0), axis=1)
     n = tl.zeros((BLOCK_B, BLOCK_D), tl.float32)
     l_sum_2 = tl.zeros((BLOCK_B,), tl.float32)
     # sweep 2 of 2 over i
@@ -3949,7 +3978,7 @@ def _prefix_decode_flash_decode_streamed0(
                 if i_part == 1
                 else tl.load(kp_at, mask=d[:, None] < D, other=0.0)
             )
-            a_sum = tl.dot(q.to(tl.bfloat16), kp, input_precision="ieee")
+            a_sum = tl.dot(q, kp, input_precision="ieee")
             a = a_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
             vp_at = vp_ptr + h * vp_stride_H + i[:, None] * vp_stride_S + d[None, :] * vp_stride_D
             mask_5 = (i[:, None] < S) & (d[None, :] < D)
@@ -3961,18 +3990,18 @@ def _prefix_decode_flash_decode_streamed0(
             # n[b, h, d] = sum[i] using bf16 (exp(a[b, h, i] - m[b, h]) * vp[h, i, d])
             n = tl.dot(
                 (
-                    tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0)
+                    tl.where(i[None, :] < S, tl.exp2((a - m[:, None]) * 1.4426950408889634), 0.0)
                     if i_part == 1
-                    else tl.exp(a - m[:, None])
+                    else tl.exp2((a - m[:, None]) * 1.4426950408889634)
                 ).to(tl.bfloat16),
                 vp,
                 n,
                 input_precision="ieee",
             )
             l_sum_2_chunk = tl.sum(
-                tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0)
+                tl.where(i[None, :] < S, tl.exp2((a - m[:, None]) * 1.4426950408889634), 0.0)
                 if i_part == 1
-                else tl.exp(a - m[:, None]),
+                else tl.exp2((a - m[:, None]) * 1.4426950408889634),
                 axis=1,
             )
             l_sum_2 = l_sum_2 + l_sum_2_chunk
@@ -3986,7 +4015,7 @@ def _prefix_decode_flash_decode_streamed0(
 
 @triton.jit(do_not_specialize=["B", "H", "S", "T"])
 def _prefix_decode_flash_decode_streamed0_described(
-    q_ptr,
+    q_desc,
     kp_desc,
     vp_desc,
     k_ptr,
@@ -3997,9 +4026,6 @@ def _prefix_decode_flash_decode_streamed0_described(
     S,
     T,
     D,
-    q_stride_B,
-    q_stride_H,
-    q_stride_D,
     k_stride_B,
     k_stride_H,
     k_stride_T,
@@ -4025,12 +4051,12 @@ def _prefix_decode_flash_decode_streamed0_described(
     """
     pid = tl.program_id(0).to(INDEX)
     h = pid % H
-    b = (pid // H) * BLOCK_B + tl.arange(0, BLOCK_B)
+    b_first = (pid // H) * BLOCK_B
+    b = b_first + tl.arange(0, BLOCK_B)
     d = tl.arange(0, BLOCK_D).to(INDEX)
     t = tl.arange(0, BLOCK_T).to(INDEX)
-    q_at = q_ptr + b[:, None] * q_stride_B + h * q_stride_H + d[None, :] * q_stride_D
-    mask = (b[:, None] < B) & (d[None, :] < D)
-    q = tl.load(q_at, mask=mask, other=0.0).to(tl.float32)
+    q = q_desc.load([b_first, h, 0]).reshape(BLOCK_B, BLOCK_D)
+    q_wide = q.to(tl.float32)
     k_at = (
         k_ptr
         + b[:, None, None] * k_stride_B
@@ -4038,9 +4064,9 @@ def _prefix_decode_flash_decode_streamed0_described(
         + t[None, None, :] * k_stride_T
         + d[None, :, None] * k_stride_D
     )
-    mask_2 = (b[:, None, None] < B) & (d[None, :, None] < D) & (t[None, None, :] < T)
-    k = tl.load(k_at, mask=mask_2, other=0.0).to(tl.float32)
-    s_sum = tl.sum(tl.where(d[None, :, None] < D, q[:, :, None] * k, 0.0), axis=1)
+    mask = (b[:, None, None] < B) & (d[None, :, None] < D) & (t[None, None, :] < T)
+    k = tl.load(k_at, mask=mask, other=0.0).to(tl.float32)
+    s_sum = tl.sum(tl.where(d[None, :, None] < D, q_wide[:, :, None] * k, 0.0), axis=1)
     # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) / sqrt(D)
     s = s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
     m_max = reduce_max(tl.where(t[None, :] < T, s, float("-inf")), axis=1)
@@ -4051,7 +4077,7 @@ def _prefix_decode_flash_decode_streamed0_described(
         + t[None, None, :] * v_stride_T
         + d[None, :, None] * v_stride_D
     )
-    v = tl.load(v_at, mask=mask_2, other=0.0).to(tl.float32)
+    v = tl.load(v_at, mask=mask, other=0.0).to(tl.float32)
     m_max_2 = tl.full((BLOCK_B,), float("-inf"), tl.float32)
     # sweep 1 of 2 over i
     # tiles inside, then the masked one
@@ -4060,7 +4086,7 @@ def _prefix_decode_flash_decode_streamed0_described(
         for i_start in range(i_inner if i_part == 1 else 0, S if i_part == 1 else i_inner, BLOCK_S):
             i = (i_start + tl.arange(0, BLOCK_S)).to(INDEX)
             kp = kp_desc.load([h, i_start, 0]).reshape(BLOCK_S, BLOCK_D).T
-            a_sum = tl.dot(q.to(tl.bfloat16), kp, input_precision="ieee")
+            a_sum = tl.dot(q, kp, input_precision="ieee")
             # a[b, h, i] = sum[d](q[b, h, d] * kp[h, i, d]) / sqrt(D)
             a = a_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
             m_max_2_chunk = reduce_max(
@@ -4070,8 +4096,13 @@ def _prefix_decode_flash_decode_streamed0_described(
     # m[b, h] = max(max[i](a[b, h, i]), max[t](s[b, h, t]))
     m = maximum(m_max_2, m_max)
     # w[b, h, d] = sum[t] using bf16 (exp(s[b, h, t] - m[b, h]) * v[b, h, t, d])
-    w = tl.sum(tl.where(t[None, None, :] < T, tl.exp(s[:, None, :] - m[:, None, None]) * v, 0.0), axis=2)
-    l_sum = tl.sum(tl.where(t[None, :] < T, tl.exp(s - m[:, None]), 0.0), axis=1)
+    w = tl.sum(
+        tl.where(
+            t[None, None, :] < T, tl.exp2((s[:, None, :] - m[:, None, None]) * 1.4426950408889634) * v, 0.0
+        ),
+        axis=2,
+    )
+    l_sum = tl.sum(tl.where(t[None, :] < T, tl.exp2((s - m[:, None]) * 1.4426950408889634), 0.0), axis=1)
     n = tl.zeros((BLOCK_B, BLOCK_D), tl.float32)
     l_sum_2 = tl.zeros((BLOCK_B,), tl.float32)
     # sweep 2 of 2 over i
@@ -4081,24 +4112,24 @@ def _prefix_decode_flash_decode_streamed0_described(
         for i_start in range(i_inner if i_part == 1 else 0, S if i_part == 1 else i_inner, BLOCK_S):
             i = (i_start + tl.arange(0, BLOCK_S)).to(INDEX)
             kp = kp_desc.load([h, i_start, 0]).reshape(BLOCK_S, BLOCK_D).T
-            a_sum = tl.dot(q.to(tl.bfloat16), kp, input_precision="ieee")
+            a_sum = tl.dot(q, kp, input_precision="ieee")
             a = a_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
             vp = vp_desc.load([h, i_start, 0]).reshape(BLOCK_S, BLOCK_D)
             # n[b, h, d] = sum[i] using bf16 (exp(a[b, h, i] - m[b, h]) * vp[h, i, d])
             n = tl.dot(
                 (
-                    tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0)
+                    tl.where(i[None, :] < S, tl.exp2((a - m[:, None]) * 1.4426950408889634), 0.0)
                     if i_part == 1
-                    else tl.exp(a - m[:, None])
+                    else tl.exp2((a - m[:, None]) * 1.4426950408889634)
                 ).to(tl.bfloat16),
                 vp,
                 n,
                 input_precision="ieee",
             )
             l_sum_2_chunk = tl.sum(
-                tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0)
+                tl.where(i[None, :] < S, tl.exp2((a - m[:, None]) * 1.4426950408889634), 0.0)
                 if i_part == 1
-                else tl.exp(a - m[:, None]),
+                else tl.exp2((a - m[:, None]) * 1.4426950408889634),
                 axis=1,
             )
             l_sum_2 = l_sum_2 + l_sum_2_chunk
@@ -4107,7 +4138,8 @@ def _prefix_decode_flash_decode_streamed0_described(
     # o[b, h, d] = (n[b, h, d] + w[b, h, d]) / l[b, h]
     o = (n + w) / l[:, None]
     o_at = o_ptr + b[:, None] * o_stride_B + h * o_stride_H + d[None, :] * o_stride_D
-    tl.store(o_at, o, mask=mask)
+    mask_2 = (b[:, None] < B) & (d[None, :] < D)
+    tl.store(o_at, o, mask=mask_2)
 
 
 @triton.jit
@@ -4161,7 +4193,8 @@ def _prefix_decode_flash_decode_streamed1(
     d = tl.arange(0, BLOCK_D).to(INDEX)
     q_at = q_ptr + b[:, None] * q_stride_B + h * q_stride_H + d[None, :] * q_stride_D
     mask = (b[:, None] < B) & (d[None, :] < D)
-    q = tl.load(q_at, mask=mask, other=0.0).to(tl.float32)
+    q = tl.load(q_at, mask=mask, other=0.0)
+    q_wide = q.to(tl.float32)
     m_max = tl.full((BLOCK_B,), float("-inf"), tl.float32)
     # tiles inside, then the masked one
     i_inner = S // BLOCK_S * BLOCK_S
@@ -4175,7 +4208,7 @@ def _prefix_decode_flash_decode_streamed1(
                 if i_part == 1
                 else tl.load(kp_at, mask=d[:, None] < D, other=0.0)
             )
-            a_sum = tl.dot(q.to(tl.bfloat16), kp, input_precision="ieee")
+            a_sum = tl.dot(q, kp, input_precision="ieee")
             # a[b, h, i] = sum[d](q[b, h, d] * kp[h, i, d]) / sqrt(D)
             a = a_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
             m_max_chunk = reduce_max(tl.where(i[None, :] < S, a, float("-inf")) if i_part == 1 else a, axis=1)
@@ -4193,7 +4226,7 @@ def _prefix_decode_flash_decode_streamed1(
         )
         mask_3 = (b[:, None, None] < B) & (d[None, :, None] < D) & (t[None, None, :] < T)
         k = tl.load(k_at, mask=mask_3, other=0.0, eviction_policy="evict_last").to(tl.float32)
-        s_sum = tl.sum(tl.where(d[None, :, None] < D, q[:, :, None] * k, 0.0), axis=1)
+        s_sum = tl.sum(tl.where(d[None, :, None] < D, q_wide[:, :, None] * k, 0.0), axis=1)
         # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) / sqrt(D)
         s = s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
         m_max_2_chunk = reduce_max(tl.where(t[None, :] < T, s, float("-inf")), axis=1)
@@ -4214,7 +4247,7 @@ def _prefix_decode_flash_decode_streamed1(
                 if i_part == 1
                 else tl.load(kp_at, mask=d[:, None] < D, other=0.0)
             )
-            a_sum = tl.dot(q.to(tl.bfloat16), kp, input_precision="ieee")
+            a_sum = tl.dot(q, kp, input_precision="ieee")
             a = a_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
             vp_at = vp_ptr + h * vp_stride_H + i[:, None] * vp_stride_S + d[None, :] * vp_stride_D
             mask_5 = (i[:, None] < S) & (d[None, :] < D)
@@ -4226,18 +4259,18 @@ def _prefix_decode_flash_decode_streamed1(
             # n[b, h, d] = sum[i] using bf16 (exp(a[b, h, i] - m[b, h]) * vp[h, i, d])
             n = tl.dot(
                 (
-                    tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0)
+                    tl.where(i[None, :] < S, tl.exp2((a - m[:, None]) * 1.4426950408889634), 0.0)
                     if i_part == 1
-                    else tl.exp(a - m[:, None])
+                    else tl.exp2((a - m[:, None]) * 1.4426950408889634)
                 ).to(tl.bfloat16),
                 vp,
                 n,
                 input_precision="ieee",
             )
             l_sum_chunk = tl.sum(
-                tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0)
+                tl.where(i[None, :] < S, tl.exp2((a - m[:, None]) * 1.4426950408889634), 0.0)
                 if i_part == 1
-                else tl.exp(a - m[:, None]),
+                else tl.exp2((a - m[:, None]) * 1.4426950408889634),
                 axis=1,
             )
             l_sum = l_sum + l_sum_chunk
@@ -4255,7 +4288,7 @@ def _prefix_decode_flash_decode_streamed1(
         )
         mask_6 = (b[:, None, None] < B) & (d[None, :, None] < D) & (t[None, None, :] < T)
         k = tl.load(k_at, mask=mask_6, other=0.0, eviction_policy="evict_first").to(tl.float32)
-        s_sum = tl.sum(tl.where(d[None, :, None] < D, q[:, :, None] * k, 0.0), axis=1)
+        s_sum = tl.sum(tl.where(d[None, :, None] < D, q_wide[:, :, None] * k, 0.0), axis=1)
         s = s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
         v_at = (
             v_ptr
@@ -4267,10 +4300,17 @@ def _prefix_decode_flash_decode_streamed1(
         v = tl.load(v_at, mask=mask_6, other=0.0, eviction_policy="evict_first").to(tl.float32)
         # w[b, h, d] = sum[t] using bf16 (exp(s[b, h, t] - m[b, h]) * v[b, h, t, d])
         w_chunk = tl.sum(
-            tl.where(t[None, None, :] < T, tl.exp(s[:, None, :] - m[:, None, None]) * v, 0.0), axis=2
+            tl.where(
+                t[None, None, :] < T,
+                tl.exp2((s[:, None, :] - m[:, None, None]) * 1.4426950408889634) * v,
+                0.0,
+            ),
+            axis=2,
         )
         w = w + w_chunk
-        l_sum_2_chunk = tl.sum(tl.where(t[None, :] < T, tl.exp(s - m[:, None]), 0.0), axis=1)
+        l_sum_2_chunk = tl.sum(
+            tl.where(t[None, :] < T, tl.exp2((s - m[:, None]) * 1.4426950408889634), 0.0), axis=1
+        )
         l_sum_2 = l_sum_2 + l_sum_2_chunk
     # l[b, h] = sum[i](exp(a[b, h, i] - m[b, h])) + sum[t](exp(s[b, h, t] - m[b, h]))
     l = l_sum + l_sum_2
@@ -4282,7 +4322,7 @@ def _prefix_decode_flash_decode_streamed1(
 
 @triton.jit(do_not_specialize=["B", "H", "S", "T"])
 def _prefix_decode_flash_decode_streamed1_described(
-    q_ptr,
+    q_desc,
     kp_desc,
     vp_desc,
     k_ptr,
@@ -4293,9 +4333,6 @@ def _prefix_decode_flash_decode_streamed1_described(
     S,
     T,
     D,
-    q_stride_B,
-    q_stride_H,
-    q_stride_D,
     k_stride_B,
     k_stride_H,
     k_stride_T,
@@ -4321,11 +4358,11 @@ def _prefix_decode_flash_decode_streamed1_described(
     """
     pid = tl.program_id(0).to(INDEX)
     h = pid % H
-    b = (pid // H) * BLOCK_B + tl.arange(0, BLOCK_B)
+    b_first = (pid // H) * BLOCK_B
+    b = b_first + tl.arange(0, BLOCK_B)
     d = tl.arange(0, BLOCK_D).to(INDEX)
-    q_at = q_ptr + b[:, None] * q_stride_B + h * q_stride_H + d[None, :] * q_stride_D
-    mask = (b[:, None] < B) & (d[None, :] < D)
-    q = tl.load(q_at, mask=mask, other=0.0).to(tl.float32)
+    q = q_desc.load([b_first, h, 0]).reshape(BLOCK_B, BLOCK_D)
+    q_wide = q.to(tl.float32)
     m_max = tl.full((BLOCK_B,), float("-inf"), tl.float32)
     # tiles inside, then the masked one
     i_inner = S // BLOCK_S * BLOCK_S
@@ -4333,7 +4370,7 @@ def _prefix_decode_flash_decode_streamed1_described(
         for i_start in range(i_inner if i_part == 1 else 0, S if i_part == 1 else i_inner, BLOCK_S):
             i = (i_start + tl.arange(0, BLOCK_S)).to(INDEX)
             kp = kp_desc.load([h, i_start, 0]).reshape(BLOCK_S, BLOCK_D).T
-            a_sum = tl.dot(q.to(tl.bfloat16), kp, input_precision="ieee")
+            a_sum = tl.dot(q, kp, input_precision="ieee")
             # a[b, h, i] = sum[d](q[b, h, d] * kp[h, i, d]) / sqrt(D)
             a = a_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
             m_max_chunk = reduce_max(tl.where(i[None, :] < S, a, float("-inf")) if i_part == 1 else a, axis=1)
@@ -4349,9 +4386,9 @@ def _prefix_decode_flash_decode_streamed1_described(
             + t[None, None, :] * k_stride_T
             + d[None, :, None] * k_stride_D
         )
-        mask_2 = (b[:, None, None] < B) & (d[None, :, None] < D) & (t[None, None, :] < T)
-        k = tl.load(k_at, mask=mask_2, other=0.0, eviction_policy="evict_last").to(tl.float32)
-        s_sum = tl.sum(tl.where(d[None, :, None] < D, q[:, :, None] * k, 0.0), axis=1)
+        mask = (b[:, None, None] < B) & (d[None, :, None] < D) & (t[None, None, :] < T)
+        k = tl.load(k_at, mask=mask, other=0.0, eviction_policy="evict_last").to(tl.float32)
+        s_sum = tl.sum(tl.where(d[None, :, None] < D, q_wide[:, :, None] * k, 0.0), axis=1)
         # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) / sqrt(D)
         s = s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
         m_max_2_chunk = reduce_max(tl.where(t[None, :] < T, s, float("-inf")), axis=1)
@@ -4366,24 +4403,24 @@ def _prefix_decode_flash_decode_streamed1_described(
         for i_start in range(i_inner if i_part == 1 else 0, S if i_part == 1 else i_inner, BLOCK_S):
             i = (i_start + tl.arange(0, BLOCK_S)).to(INDEX)
             kp = kp_desc.load([h, i_start, 0]).reshape(BLOCK_S, BLOCK_D).T
-            a_sum = tl.dot(q.to(tl.bfloat16), kp, input_precision="ieee")
+            a_sum = tl.dot(q, kp, input_precision="ieee")
             a = a_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
             vp = vp_desc.load([h, i_start, 0]).reshape(BLOCK_S, BLOCK_D)
             # n[b, h, d] = sum[i] using bf16 (exp(a[b, h, i] - m[b, h]) * vp[h, i, d])
             n = tl.dot(
                 (
-                    tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0)
+                    tl.where(i[None, :] < S, tl.exp2((a - m[:, None]) * 1.4426950408889634), 0.0)
                     if i_part == 1
-                    else tl.exp(a - m[:, None])
+                    else tl.exp2((a - m[:, None]) * 1.4426950408889634)
                 ).to(tl.bfloat16),
                 vp,
                 n,
                 input_precision="ieee",
             )
             l_sum_chunk = tl.sum(
-                tl.where(i[None, :] < S, tl.exp(a - m[:, None]), 0.0)
+                tl.where(i[None, :] < S, tl.exp2((a - m[:, None]) * 1.4426950408889634), 0.0)
                 if i_part == 1
-                else tl.exp(a - m[:, None]),
+                else tl.exp2((a - m[:, None]) * 1.4426950408889634),
                 axis=1,
             )
             l_sum = l_sum + l_sum_chunk
@@ -4399,9 +4436,9 @@ def _prefix_decode_flash_decode_streamed1_described(
             + t[None, None, :] * k_stride_T
             + d[None, :, None] * k_stride_D
         )
-        mask_3 = (b[:, None, None] < B) & (d[None, :, None] < D) & (t[None, None, :] < T)
-        k = tl.load(k_at, mask=mask_3, other=0.0, eviction_policy="evict_first").to(tl.float32)
-        s_sum = tl.sum(tl.where(d[None, :, None] < D, q[:, :, None] * k, 0.0), axis=1)
+        mask_2 = (b[:, None, None] < B) & (d[None, :, None] < D) & (t[None, None, :] < T)
+        k = tl.load(k_at, mask=mask_2, other=0.0, eviction_policy="evict_first").to(tl.float32)
+        s_sum = tl.sum(tl.where(d[None, :, None] < D, q_wide[:, :, None] * k, 0.0), axis=1)
         s = s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
         v_at = (
             v_ptr
@@ -4410,20 +4447,28 @@ def _prefix_decode_flash_decode_streamed1_described(
             + t[None, None, :] * v_stride_T
             + d[None, :, None] * v_stride_D
         )
-        v = tl.load(v_at, mask=mask_3, other=0.0, eviction_policy="evict_first").to(tl.float32)
+        v = tl.load(v_at, mask=mask_2, other=0.0, eviction_policy="evict_first").to(tl.float32)
         # w[b, h, d] = sum[t] using bf16 (exp(s[b, h, t] - m[b, h]) * v[b, h, t, d])
         w_chunk = tl.sum(
-            tl.where(t[None, None, :] < T, tl.exp(s[:, None, :] - m[:, None, None]) * v, 0.0), axis=2
+            tl.where(
+                t[None, None, :] < T,
+                tl.exp2((s[:, None, :] - m[:, None, None]) * 1.4426950408889634) * v,
+                0.0,
+            ),
+            axis=2,
         )
         w = w + w_chunk
-        l_sum_2_chunk = tl.sum(tl.where(t[None, :] < T, tl.exp(s - m[:, None]), 0.0), axis=1)
+        l_sum_2_chunk = tl.sum(
+            tl.where(t[None, :] < T, tl.exp2((s - m[:, None]) * 1.4426950408889634), 0.0), axis=1
+        )
         l_sum_2 = l_sum_2 + l_sum_2_chunk
     # l[b, h] = sum[i](exp(a[b, h, i] - m[b, h])) + sum[t](exp(s[b, h, t] - m[b, h]))
     l = l_sum + l_sum_2
     # o[b, h, d] = (n[b, h, d] + w[b, h, d]) / l[b, h]
     o = (n + w) / l[:, None]
     o_at = o_ptr + b[:, None] * o_stride_B + h * o_stride_H + d[None, :] * o_stride_D
-    tl.store(o_at, o, mask=mask)
+    mask_3 = (b[:, None] < B) & (d[None, :] < D)
+    tl.store(o_at, o, mask=mask_3)
 
 
 def _configure_prefix_decode_flash_decode(
@@ -4443,7 +4488,7 @@ def _configure_prefix_decode_flash_decode(
     if BLOCK_D * BLOCK_T <= 512 and launch.chosen(tuned, "_prefix_decode_flash_decode_streamed0"):
         # rows, chunk, warps, stages: the first that registers and shared memory hold
         BLOCK_B, chunk, num_warps, num_stages = launch.pick_chain(
-            B, BLOCK_D, 0, BLOCK_D + BLOCK_D + BLOCK_D, width, 232448, H
+            B, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D + BLOCK_D, width, 232448, H
         )
         BLOCK_S = min(chunk, launch.power_of_2(S, 256))
         options = {
@@ -4463,7 +4508,7 @@ def _configure_prefix_decode_flash_decode(
                 triton.cdiv(B, options["BLOCK_B"]) * H,
                 options,
                 (
-                    None,
+                    (options["BLOCK_B"], 1, options["BLOCK_D"]),
                     (1, options["BLOCK_S"], options["BLOCK_D"]),
                     (1, options["BLOCK_S"], options["BLOCK_D"]),
                     None,
@@ -4475,7 +4520,7 @@ def _configure_prefix_decode_flash_decode(
     BLOCK_D = launch.power_of_2(D, 16)
     # rows, chunk, warps, stages: the first that registers and shared memory hold
     BLOCK_B, chunk, num_warps, num_stages = launch.pick_chain(
-        B, BLOCK_D, 0, BLOCK_D + BLOCK_D + BLOCK_D, width, 232448, H
+        B, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D + BLOCK_D, width, 232448, H
     )
     BLOCK_T = launch.power_of_2(T, 1, launch.share(8192, BLOCK_B, BLOCK_D))
     BLOCK_S = min(chunk, launch.power_of_2(S, 256))
@@ -4496,7 +4541,7 @@ def _configure_prefix_decode_flash_decode(
             triton.cdiv(B, options["BLOCK_B"]) * H,
             options,
             (
-                None,
+                (options["BLOCK_B"], 1, options["BLOCK_D"]),
                 (1, options["BLOCK_S"], options["BLOCK_D"]),
                 (1, options["BLOCK_S"], options["BLOCK_D"]),
                 None,
@@ -4531,8 +4576,8 @@ def _prefix_decode__check(q, kp, vp, k, v):
 def _prefix_decode__launch(call, dims, q, kp, vp, k, v, o):
     """Start the kernels of `prefix_decode` on checked arguments; `call` remembers them for calls of this kind."""
     B, H, S, T, D = dims
-    width = max(t.element_size() for t in (kp, vp))
-    described = launch.describable(kp, vp)
+    width = max(t.element_size() for t in (q, kp, vp))
+    described = launch.describable(q, kp, vp)
     kernel, grid, options, tiles = _configure_prefix_decode_flash_decode(
         B, H, S, T, D, width, described, tuned=call.tuned("flash_decode")
     )
@@ -4547,9 +4592,6 @@ def _prefix_decode__launch(call, dims, q, kp, vp, k, v, o):
             S,
             T,
             D,
-            q.stride(0),
-            q.stride(1),
-            q.stride(2),
             k.stride(0),
             k.stride(1),
             k.stride(2),
@@ -5153,7 +5195,7 @@ def _mla_decode_flash_decode_merge(
         + h[None, :] * p_sum_part_stride_H
     )
     p_sum_parts = tl.load(p_sum_parts_at, mask=mask, other=0.0)
-    scale_3 = tl.exp(m_parts - m_safe_2[None, :])
+    scale_3 = tl.exp2((m_parts - m_safe_2[None, :]) * 1.4426950408889634)
     p_sum = tl.sum(p_sum_parts * scale_3, axis=0)
     o_sum_parts_at = (
         o_sum_part_ptr

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import adjacent, copying, launch, library
-from opspec.runtime.device import dot_inside, grouped, maximum, reduce_max
+from opspec.runtime.device import any_nan, dot_inside, grouped, maximum, reduce_max
 
 
 @triton.jit
@@ -571,7 +571,7 @@ def _attention_flash_merge(
         + l[None, :] * p_sum_part_stride_L
     )
     p_sum_parts = tl.load(p_sum_parts_at, mask=mask, other=0.0)
-    scale_2 = tl.exp(m_parts - m_safe_2[None, :])
+    scale_2 = tl.exp2((m_parts - m_safe_2[None, :]) * 1.4426950408889634)
     p_sum = tl.sum(p_sum_parts * scale_2, axis=0)
     o_sum_parts_at = (
         o_sum_part_ptr
@@ -1294,7 +1294,7 @@ def _attention__unfused_weights_resident(
     mask = (l[:, None] < L) & (t[None, :] < T)
     s = tl.load(s_at, mask=mask, other=float("-inf")).to(tl.float32)
     m = reduce_max(s, axis=1)
-    e = tl.exp(s - m[:, None])
+    e = tl.exp2((s - m[:, None]) * 1.4426950408889634)
     p_sum = tl.sum(e, axis=1)
     # p: bf16[b, h, l, t] = softmax[t](s[b, h, l, t])
     p = e / p_sum[:, None]
@@ -1341,8 +1341,8 @@ def _attention__unfused_weights_streamed(
         m_lanes_new = maximum(m_lanes, m_lanes_chunk)
         # before the first finite value the state has no mass: keep exp(-inf - -inf) out
         m_lanes_safe = tl.where(m_lanes_new == float("-inf"), 0.0, m_lanes_new)
-        e = tl.exp(s - m_lanes_safe[None, :])
-        scale = tl.exp(m_lanes - m_lanes_safe)
+        e = tl.exp2((s - m_lanes_safe[None, :]) * 1.4426950408889634)
+        scale = tl.exp2((m_lanes - m_lanes_safe) * 1.4426950408889634)
         p_sum_lanes = p_sum_lanes * scale
         p_sum_lanes_chunk = tl.sum(e, axis=0)
         p_sum_lanes = p_sum_lanes + p_sum_lanes_chunk
@@ -1350,7 +1350,7 @@ def _attention__unfused_weights_streamed(
     m = reduce_max(m_lanes, axis=0)
     # bring every lane to the state of all
     m_safe = tl.where(m == float("-inf"), 0.0, m)
-    scale_2 = tl.exp(m_lanes - m_safe)
+    scale_2 = tl.exp2((m_lanes - m_safe) * 1.4426950408889634)
     p_sum = tl.sum(p_sum_lanes * scale_2)
     # a row without a finite value is what IEEE arithmetic makes of it
     p_sum = tl.where((m == float("-inf")) & (T > 0), float("nan"), p_sum)
@@ -1360,7 +1360,7 @@ def _attention__unfused_weights_streamed(
         t = (t + tl.arange(0, BLOCK_T)[None, :]).to(INDEX)
         s_at = s_ptr + b * s_stride_B + h * s_stride_Hq + l * s_stride_L + t * s_stride_T
         s = tl.load(s_at, mask=t < T, other=float("-inf"), eviction_policy="evict_first").to(tl.float32)
-        e = tl.exp(s - m)
+        e = tl.exp2((s - m) * 1.4426950408889634)
         # p: bf16[b, h, l, t] = softmax[t](s[b, h, l, t])
         p = e / p_sum
         p_at = p_ptr + b * p_stride_B + h * p_stride_Hq + l * p_stride_L + t * p_stride_T
@@ -2892,7 +2892,7 @@ def _attention_lse_flash_merge(
         + l[None, :] * p_sum_part_stride_L
     )
     p_sum_parts = tl.load(p_sum_parts_at, mask=mask, other=0.0)
-    scale_2 = tl.exp(m_parts - m_safe_2[None, :])
+    scale_2 = tl.exp2((m_parts - m_safe_2[None, :]) * 1.4426950408889634)
     p_sum = tl.sum(p_sum_parts * scale_2, axis=0)
     o_sum_parts_at = (
         o_sum_part_ptr
@@ -3353,10 +3353,56 @@ def _attention_causal_flash(
             )
             # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
             o_sum = o_sum * scale[:, None]
-            if t_part == 1:
-                o_sum = dot_inside(tl.where(mask_3, e, 0.0).to(tl.bfloat16), v, mask_3, None, o_sum, "ieee")
-            else:
-                o_sum = tl.dot(e.to(tl.bfloat16), v, o_sum, input_precision="ieee")
+            o_sum = tl.dot(
+                (tl.where(mask_3, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    # what is outside the domain was multiplied by 0: if that made NaN, once more without it
+    if any_nan(o_sum):
+        m = tl.full((BLOCK_L,), float("-inf"), tl.float32)
+        p_sum = tl.zeros((BLOCK_L,), tl.float32)
+        o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+        for t_start in range(0, tl.minimum(T, l_last + T + 1 - L), BLOCK_T):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            k_at = (
+                k_ptr
+                + b * k_stride_B
+                + h // (Hq // Hkv) * k_stride_Hkv
+                + t[None, :] * k_stride_T
+                + d[:, None] * k_stride_D
+            )
+            mask_5 = (d[:, None] < D) & (t[None, :] < T)
+            k = tl.load(k_at, mask=mask_5, other=0.0)
+            s_sum = tl.dot(q, k, input_precision="ieee")
+            # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D) for t < l + 1 + T - L
+            mask_6 = (t[None, :] < T) & ((t + L)[None, :] <= (l + T)[:, None])
+            m_chunk = reduce_max(tl.where(mask_6, s_sum, float("-inf")), axis=1)
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(mask_6, e, 0.0), axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v_at = (
+                v_ptr
+                + b * v_stride_B
+                + h // (Hq // Hkv) * v_stride_Hkv
+                + t[:, None] * v_stride_T
+                + d[None, :] * v_stride_D
+            )
+            mask_7 = (t[:, None] < T) & (d[None, :] < D)
+            v = tl.load(v_at, mask=mask_7, other=0.0)
+            # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = dot_inside(tl.where(mask_6, e, 0.0).to(tl.bfloat16), v, mask_6, None, o_sum, "ieee")
             m = m_new
     # a row without a finite value is what IEEE arithmetic makes of it
     p_sum = tl.where((m == float("-inf")) & (T > 0) & (l + T + 1 - L > 0), float("nan"), p_sum)
@@ -3445,10 +3491,40 @@ def _attention_causal_flash_described(
             v = v_desc.load([b, h // (Hq // Hkv), t_start, 0]).reshape(BLOCK_T, BLOCK_D)
             # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
             o_sum = o_sum * scale[:, None]
-            if t_part == 1:
-                o_sum = dot_inside(tl.where(mask, e, 0.0).to(tl.bfloat16), v, mask, None, o_sum, "ieee")
-            else:
-                o_sum = tl.dot(e.to(tl.bfloat16), v, o_sum, input_precision="ieee")
+            o_sum = tl.dot(
+                (tl.where(mask, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    # what is outside the domain was multiplied by 0: if that made NaN, once more without it
+    if any_nan(o_sum):
+        m = tl.full((BLOCK_L,), float("-inf"), tl.float32)
+        p_sum = tl.zeros((BLOCK_L,), tl.float32)
+        o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+        for t_start in range(0, tl.minimum(T, l_last + T + 1 - L), BLOCK_T):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            k = k_desc.load([b, h // (Hq // Hkv), t_start, 0]).reshape(BLOCK_T, BLOCK_D).T
+            s_sum = tl.dot(q, k, input_precision="ieee")
+            # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D) for t < l + 1 + T - L
+            mask_2 = (t[None, :] < T) & ((t + L)[None, :] <= (l + T)[:, None])
+            m_chunk = reduce_max(tl.where(mask_2, s_sum, float("-inf")), axis=1)
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(mask_2, e, 0.0), axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v = v_desc.load([b, h // (Hq // Hkv), t_start, 0]).reshape(BLOCK_T, BLOCK_D)
+            # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = dot_inside(tl.where(mask_2, e, 0.0).to(tl.bfloat16), v, mask_2, None, o_sum, "ieee")
             m = m_new
     # a row without a finite value is what IEEE arithmetic makes of it
     p_sum = tl.where((m == float("-inf")) & (T > 0) & (l + T + 1 - L > 0), float("nan"), p_sum)
@@ -3458,8 +3534,8 @@ def _attention_causal_flash_described(
     )
     o = tl.where((T > 0) & ((l + T + 1 - L)[:, None] > 0), o_sum / p_sum[:, None], 0.0)
     o_at = o_ptr + b * o_stride_B + h * o_stride_Hq + l[:, None] * o_stride_L + d[None, :] * o_stride_D
-    mask_2 = (l[:, None] < L) & (d[None, :] < D)
-    tl.store(o_at, o, mask=mask_2)
+    mask_3 = (l[:, None] < L) & (d[None, :] < D)
+    tl.store(o_at, o, mask=mask_3)
     # lse[b, h, l] = logsumexp[t](s[b, h, l, t])
     lse = m + tl.log(p_sum)
     lse_at = lse_ptr + b * lse_stride_B + h * lse_stride_Hq + l * lse_stride_L
@@ -3591,10 +3667,58 @@ def _attention_causal_flash_part(
             )
             # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
             o_sum = o_sum * scale[:, None]
-            if t_part == 1:
-                o_sum = dot_inside(tl.where(mask_3, e, 0.0).to(tl.bfloat16), v, mask_3, None, o_sum, "ieee")
-            else:
-                o_sum = tl.dot(e.to(tl.bfloat16), v, o_sum, input_precision="ieee")
+            o_sum = tl.dot(
+                (tl.where(mask_3, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    # what is outside the domain was multiplied by 0: if that made NaN, once more without it
+    if any_nan(o_sum):
+        m = tl.full((BLOCK_L,), float("-inf"), tl.float32)
+        p_sum = tl.zeros((BLOCK_L,), tl.float32)
+        o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+        for t_start in range(
+            part * span, tl.minimum(tl.minimum(T, l_last + T + 1 - L), part * span + span), BLOCK_T
+        ):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            k_at = (
+                k_ptr
+                + b * k_stride_B
+                + h // (Hq // Hkv) * k_stride_Hkv
+                + t[None, :] * k_stride_T
+                + d[:, None] * k_stride_D
+            )
+            mask_5 = (d[:, None] < D) & (t[None, :] < T)
+            k = tl.load(k_at, mask=mask_5, other=0.0)
+            s_sum = tl.dot(q, k, input_precision="ieee")
+            # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D) for t < l + 1 + T - L
+            mask_6 = (t[None, :] < T) & ((t + L)[None, :] <= (l + T)[:, None])
+            m_chunk = reduce_max(tl.where(mask_6, s_sum, float("-inf")), axis=1)
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(mask_6, e, 0.0), axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v_at = (
+                v_ptr
+                + b * v_stride_B
+                + h // (Hq // Hkv) * v_stride_Hkv
+                + t[:, None] * v_stride_T
+                + d[None, :] * v_stride_D
+            )
+            mask_7 = (t[:, None] < T) & (d[None, :] < D)
+            v = tl.load(v_at, mask=mask_7, other=0.0)
+            # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = dot_inside(tl.where(mask_6, e, 0.0).to(tl.bfloat16), v, mask_6, None, o_sum, "ieee")
             m = m_new
     m_part_at = (
         m_part_ptr
@@ -3724,10 +3848,42 @@ def _attention_causal_flash_part_described(
             v = v_desc.load([b, h // (Hq // Hkv), t_start, 0]).reshape(BLOCK_T, BLOCK_D)
             # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
             o_sum = o_sum * scale[:, None]
-            if t_part == 1:
-                o_sum = dot_inside(tl.where(mask, e, 0.0).to(tl.bfloat16), v, mask, None, o_sum, "ieee")
-            else:
-                o_sum = tl.dot(e.to(tl.bfloat16), v, o_sum, input_precision="ieee")
+            o_sum = tl.dot(
+                (tl.where(mask, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    # what is outside the domain was multiplied by 0: if that made NaN, once more without it
+    if any_nan(o_sum):
+        m = tl.full((BLOCK_L,), float("-inf"), tl.float32)
+        p_sum = tl.zeros((BLOCK_L,), tl.float32)
+        o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+        for t_start in range(
+            part * span, tl.minimum(tl.minimum(T, l_last + T + 1 - L), part * span + span), BLOCK_T
+        ):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            k = k_desc.load([b, h // (Hq // Hkv), t_start, 0]).reshape(BLOCK_T, BLOCK_D).T
+            s_sum = tl.dot(q, k, input_precision="ieee")
+            # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D) for t < l + 1 + T - L
+            mask_2 = (t[None, :] < T) & ((t + L)[None, :] <= (l + T)[:, None])
+            m_chunk = reduce_max(tl.where(mask_2, s_sum, float("-inf")), axis=1)
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(mask_2, e, 0.0), axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v = v_desc.load([b, h // (Hq // Hkv), t_start, 0]).reshape(BLOCK_T, BLOCK_D)
+            # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = dot_inside(tl.where(mask_2, e, 0.0).to(tl.bfloat16), v, mask_2, None, o_sum, "ieee")
             m = m_new
     m_part_at = (
         m_part_ptr
@@ -3753,8 +3909,8 @@ def _attention_causal_flash_part_described(
         + l[:, None] * o_sum_part_stride_L
         + d[None, :] * o_sum_part_stride_D
     )
-    mask_2 = (l[:, None] < L) & (d[None, :] < D)
-    tl.store(o_sum_part_at, o_sum, mask=mask_2)
+    mask_3 = (l[:, None] < L) & (d[None, :] < D)
+    tl.store(o_sum_part_at, o_sum, mask=mask_3)
 
 
 @triton.jit(
@@ -3843,7 +3999,7 @@ def _attention_causal_flash_merge(
         + l[None, :] * p_sum_part_stride_L
     )
     p_sum_parts = tl.load(p_sum_parts_at, mask=mask, other=0.0)
-    scale_2 = tl.exp(m_parts - m_safe_2[None, :])
+    scale_2 = tl.exp2((m_parts - m_safe_2[None, :]) * 1.4426950408889634)
     p_sum = tl.sum(p_sum_parts * scale_2, axis=0)
     o_sum_parts_at = (
         o_sum_part_ptr
@@ -4311,10 +4467,50 @@ def _attention_window_flash(
             )
             # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h, t, d])
             o_sum = o_sum * scale[:, None]
-            if t_part != 1:
-                o_sum = dot_inside(tl.where(mask_3, e, 0.0).to(tl.bfloat16), v, mask_3, None, o_sum, "ieee")
-            else:
-                o_sum = tl.dot(e.to(tl.bfloat16), v, o_sum, input_precision="ieee")
+            o_sum = tl.dot(
+                (tl.where(mask_3, e, 0.0) if t_part != 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    # what is outside the domain was multiplied by 0: if that made NaN, once more without it
+    if any_nan(o_sum):
+        m = tl.full((BLOCK_L,), float("-inf"), tl.float32)
+        p_sum = tl.zeros((BLOCK_L,), tl.float32)
+        o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+        for t_start in range(
+            tl.maximum(l_first + T + 1 - L - W, 0), tl.minimum(T, l_last + T + 1 - L), BLOCK_T
+        ):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            k_at = k_ptr + b * k_stride_B + h * k_stride_H + t[None, :] * k_stride_T + d[:, None] * k_stride_D
+            mask_5 = (d[:, None] < D) & (t[None, :] < T)
+            k = tl.load(k_at, mask=mask_5, other=0.0)
+            s_sum = tl.dot(q, k, input_precision="ieee")
+            # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h, t, d]) / sqrt(D) for 0 <= l + T - L - t < W
+            mask_6 = (
+                (t[None, :] < T)
+                & ((t + L)[None, :] <= (l + T)[:, None])
+                & ((l + T + 1)[:, None] <= (t + L + W)[None, :])
+            )
+            m_chunk = reduce_max(tl.where(mask_6, s_sum, float("-inf")), axis=1)
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(mask_6, e, 0.0), axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v_at = v_ptr + b * v_stride_B + h * v_stride_H + t[:, None] * v_stride_T + d[None, :] * v_stride_D
+            mask_7 = (t[:, None] < T) & (d[None, :] < D)
+            v = tl.load(v_at, mask=mask_7, other=0.0)
+            # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h, t, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = dot_inside(tl.where(mask_6, e, 0.0).to(tl.bfloat16), v, mask_6, None, o_sum, "ieee")
             m = m_new
     # a row without a finite value is what IEEE arithmetic makes of it
     p_sum = tl.where(
@@ -4438,10 +4634,46 @@ def _attention_window_flash_described(
             v = v_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D)
             # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h, t, d])
             o_sum = o_sum * scale[:, None]
-            if t_part != 1:
-                o_sum = dot_inside(tl.where(mask, e, 0.0).to(tl.bfloat16), v, mask, None, o_sum, "ieee")
-            else:
-                o_sum = tl.dot(e.to(tl.bfloat16), v, o_sum, input_precision="ieee")
+            o_sum = tl.dot(
+                (tl.where(mask, e, 0.0) if t_part != 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    # what is outside the domain was multiplied by 0: if that made NaN, once more without it
+    if any_nan(o_sum):
+        m = tl.full((BLOCK_L,), float("-inf"), tl.float32)
+        p_sum = tl.zeros((BLOCK_L,), tl.float32)
+        o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+        for t_start in range(
+            tl.maximum(l_first + T + 1 - L - W, 0), tl.minimum(T, l_last + T + 1 - L), BLOCK_T
+        ):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            k = k_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D).T
+            s_sum = tl.dot(q, k, input_precision="ieee")
+            # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h, t, d]) / sqrt(D) for 0 <= l + T - L - t < W
+            mask_2 = (
+                (t[None, :] < T)
+                & ((t + L)[None, :] <= (l + T)[:, None])
+                & ((l + T + 1)[:, None] <= (t + L + W)[None, :])
+            )
+            m_chunk = reduce_max(tl.where(mask_2, s_sum, float("-inf")), axis=1)
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(mask_2, e, 0.0), axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v = v_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D)
+            # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h, t, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = dot_inside(tl.where(mask_2, e, 0.0).to(tl.bfloat16), v, mask_2, None, o_sum, "ieee")
             m = m_new
     # a row without a finite value is what IEEE arithmetic makes of it
     p_sum = tl.where(
@@ -4472,8 +4704,8 @@ def _attention_window_flash_described(
         0.0,
     )
     o_at = o_ptr + b * o_stride_B + h * o_stride_H + l[:, None] * o_stride_L + d[None, :] * o_stride_D
-    mask_2 = (l[:, None] < L) & (d[None, :] < D)
-    tl.store(o_at, o, mask=mask_2)
+    mask_3 = (l[:, None] < L) & (d[None, :] < D)
+    tl.store(o_at, o, mask=mask_3)
 
 
 @triton.jit
@@ -4636,10 +4868,54 @@ def _attention_window_flash_part(
             )
             # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h, t, d])
             o_sum = o_sum * scale[:, None]
-            if t_part != 1:
-                o_sum = dot_inside(tl.where(mask_3, e, 0.0).to(tl.bfloat16), v, mask_3, None, o_sum, "ieee")
-            else:
-                o_sum = tl.dot(e.to(tl.bfloat16), v, o_sum, input_precision="ieee")
+            o_sum = tl.dot(
+                (tl.where(mask_3, e, 0.0) if t_part != 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    # what is outside the domain was multiplied by 0: if that made NaN, once more without it
+    if any_nan(o_sum):
+        m = tl.full((BLOCK_L,), float("-inf"), tl.float32)
+        p_sum = tl.zeros((BLOCK_L,), tl.float32)
+        o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+        for t_start in range(
+            part * span + tl.maximum(l_first + T + 1 - L - W, 0),
+            tl.minimum(
+                tl.minimum(T, l_last + T + 1 - L), part * span + span + tl.maximum(l_first + T + 1 - L - W, 0)
+            ),
+            BLOCK_T,
+        ):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            k_at = k_ptr + b * k_stride_B + h * k_stride_H + t[None, :] * k_stride_T + d[:, None] * k_stride_D
+            mask_5 = (d[:, None] < D) & (t[None, :] < T)
+            k = tl.load(k_at, mask=mask_5, other=0.0)
+            s_sum = tl.dot(q, k, input_precision="ieee")
+            # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h, t, d]) / sqrt(D) for 0 <= l + T - L - t < W
+            mask_6 = (
+                (t[None, :] < T)
+                & ((t + L)[None, :] <= (l + T)[:, None])
+                & ((l + T + 1)[:, None] <= (t + L + W)[None, :])
+            )
+            m_chunk = reduce_max(tl.where(mask_6, s_sum, float("-inf")), axis=1)
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(mask_6, e, 0.0), axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v_at = v_ptr + b * v_stride_B + h * v_stride_H + t[:, None] * v_stride_T + d[None, :] * v_stride_D
+            mask_7 = (t[:, None] < T) & (d[None, :] < D)
+            v = tl.load(v_at, mask=mask_7, other=0.0)
+            # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h, t, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = dot_inside(tl.where(mask_6, e, 0.0).to(tl.bfloat16), v, mask_6, None, o_sum, "ieee")
             m = m_new
     m_part_at = (
         m_part_ptr
@@ -4816,10 +5092,50 @@ def _attention_window_flash_part_described(
             v = v_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D)
             # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h, t, d])
             o_sum = o_sum * scale[:, None]
-            if t_part != 1:
-                o_sum = dot_inside(tl.where(mask, e, 0.0).to(tl.bfloat16), v, mask, None, o_sum, "ieee")
-            else:
-                o_sum = tl.dot(e.to(tl.bfloat16), v, o_sum, input_precision="ieee")
+            o_sum = tl.dot(
+                (tl.where(mask, e, 0.0) if t_part != 1 else e).to(tl.bfloat16),
+                v,
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
+    # what is outside the domain was multiplied by 0: if that made NaN, once more without it
+    if any_nan(o_sum):
+        m = tl.full((BLOCK_L,), float("-inf"), tl.float32)
+        p_sum = tl.zeros((BLOCK_L,), tl.float32)
+        o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+        for t_start in range(
+            part * span + tl.maximum(l_first + T + 1 - L - W, 0),
+            tl.minimum(
+                tl.minimum(T, l_last + T + 1 - L), part * span + span + tl.maximum(l_first + T + 1 - L - W, 0)
+            ),
+            BLOCK_T,
+        ):
+            t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+            k = k_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D).T
+            s_sum = tl.dot(q, k, input_precision="ieee")
+            # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h, t, d]) / sqrt(D) for 0 <= l + T - L - t < W
+            mask_2 = (
+                (t[None, :] < T)
+                & ((t + L)[None, :] <= (l + T)[:, None])
+                & ((l + T + 1)[:, None] <= (t + L + W)[None, :])
+            )
+            m_chunk = reduce_max(tl.where(mask_2, s_sum, float("-inf")), axis=1)
+            m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            e = tl.exp2(
+                s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+            )
+            scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale
+            p_sum_chunk = tl.sum(tl.where(mask_2, e, 0.0), axis=1)
+            p_sum = p_sum + p_sum_chunk
+            v = v_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D)
+            # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h, t, d])
+            o_sum = o_sum * scale[:, None]
+            o_sum = dot_inside(tl.where(mask_2, e, 0.0).to(tl.bfloat16), v, mask_2, None, o_sum, "ieee")
             m = m_new
     m_part_at = (
         m_part_ptr
@@ -4845,8 +5161,8 @@ def _attention_window_flash_part_described(
         + l[:, None] * o_sum_part_stride_L
         + d[None, :] * o_sum_part_stride_D
     )
-    mask_2 = (l[:, None] < L) & (d[None, :] < D)
-    tl.store(o_sum_part_at, o_sum, mask=mask_2)
+    mask_3 = (l[:, None] < L) & (d[None, :] < D)
+    tl.store(o_sum_part_at, o_sum, mask=mask_3)
 
 
 @triton.jit(
@@ -4929,7 +5245,7 @@ def _attention_window_flash_merge(
         + l[None, :] * p_sum_part_stride_L
     )
     p_sum_parts = tl.load(p_sum_parts_at, mask=mask, other=0.0)
-    scale_2 = tl.exp(m_parts - m_safe_2[None, :])
+    scale_2 = tl.exp2((m_parts - m_safe_2[None, :]) * 1.4426950408889634)
     p_sum = tl.sum(p_sum_parts * scale_2, axis=0)
     o_sum_parts_at = (
         o_sum_part_ptr

@@ -10,6 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import launch, library
+from opspec.runtime.device import div_fast
 
 
 @triton.jit(do_not_specialize=["T", "K"])
@@ -54,7 +55,7 @@ def _causal_conv1d_conv(
         y_sum = y_sum + w[None, :] * x
     y_x = y_sum + bias[None, :]
     # y[b, t, c] = silu(sum[r](w[r, c] * (x[b, t + r - K + 1, c] else 0)) + bias[c])
-    y = y_x * (1.0 / (1.0 + tl.exp(-y_x)))
+    y = div_fast(y_x, 1.0 + tl.exp2(y_x * -1.4426950408889634))
     y_at = y_ptr + b * y_stride_B + t[:, None] * y_stride_T + c[None, :] * y_stride_C
     mask_2 = (t[:, None] < T) & (c[None, :] < C)
     tl.store(y_at, y, mask=mask_2)
@@ -63,11 +64,11 @@ def _causal_conv1d_conv(
 def _configure_causal_conv1d_conv(B: int, T: int, C: int, K: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `conv` for one shape."""
     BLOCK_C = max(launch.rows(C, 128, B * T), 8)
-    BLOCK_T = launch.rows(T, launch.share(4096, BLOCK_C), B * triton.cdiv(C, BLOCK_C))
+    BLOCK_T = launch.rows(T, launch.share(8192, BLOCK_C), B * triton.cdiv(C, BLOCK_C))
     options = {
         "BLOCK_T": BLOCK_T,
         "BLOCK_C": BLOCK_C,
-        "num_warps": launch.warps(BLOCK_C * BLOCK_T, 16),
+        "num_warps": launch.warps(BLOCK_C * BLOCK_T, 32),
         "num_stages": 3,
         "enable_fp_fusion": True,
     }

@@ -239,8 +239,10 @@ def _bilinear_form_streamed2(
             j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
             z_at = z_ptr + m[:, None] * z_stride_M + j[None, :] * z_stride_J
             mask = (m[:, None] < M) & (j[None, :] < J)
-            z = (tl.load(z_at, mask=mask, other=0.0) if j_part == 1 else tl.load(z_at, mask=m[:, None] < M, other=0.0)).to(
-                tl.float32
+            z = (
+                tl.load(z_at, mask=mask, other=0.0).to(tl.float32)
+                if j_part == 1
+                else tl.load(z_at, mask=m[:, None] < M, other=0.0).to(tl.float32)
             )
             t = tl.zeros((BLOCK_M, BLOCK_J), tl.float32)
             for i_start in range(0, I, BLOCK_I):
@@ -300,8 +302,10 @@ def _bilinear_form_streamed2_described(
             j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
             z_at = z_ptr + m[:, None] * z_stride_M + j[None, :] * z_stride_J
             mask = (m[:, None] < M) & (j[None, :] < J)
-            z = (tl.load(z_at, mask=mask, other=0.0) if j_part == 1 else tl.load(z_at, mask=m[:, None] < M, other=0.0)).to(
-                tl.float32
+            z = (
+                tl.load(z_at, mask=mask, other=0.0).to(tl.float32)
+                if j_part == 1
+                else tl.load(z_at, mask=m[:, None] < M, other=0.0).to(tl.float32)
             )
             t = tl.zeros((BLOCK_M, BLOCK_J), tl.float32)
             for i_start in range(0, I, BLOCK_I):
@@ -365,8 +369,10 @@ def _bilinear_form_streamed2_part(
             j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
             z_at = z_ptr + m[:, None] * z_stride_M + j[None, :] * z_stride_J
             mask = (m[:, None] < M) & (j[None, :] < J)
-            z = (tl.load(z_at, mask=mask, other=0.0) if j_part == 1 else tl.load(z_at, mask=m[:, None] < M, other=0.0)).to(
-                tl.float32
+            z = (
+                tl.load(z_at, mask=mask, other=0.0).to(tl.float32)
+                if j_part == 1
+                else tl.load(z_at, mask=m[:, None] < M, other=0.0).to(tl.float32)
             )
             t = tl.zeros((BLOCK_M, BLOCK_J), tl.float32)
             for i_start in range(0, I, BLOCK_I):
@@ -436,8 +442,10 @@ def _bilinear_form_streamed2_part_described(
             j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
             z_at = z_ptr + m[:, None] * z_stride_M + j[None, :] * z_stride_J
             mask = (m[:, None] < M) & (j[None, :] < J)
-            z = (tl.load(z_at, mask=mask, other=0.0) if j_part == 1 else tl.load(z_at, mask=m[:, None] < M, other=0.0)).to(
-                tl.float32
+            z = (
+                tl.load(z_at, mask=mask, other=0.0).to(tl.float32)
+                if j_part == 1
+                else tl.load(z_at, mask=m[:, None] < M, other=0.0).to(tl.float32)
             )
             t = tl.zeros((BLOCK_M, BLOCK_J), tl.float32)
             for i_start in range(0, I, BLOCK_I):

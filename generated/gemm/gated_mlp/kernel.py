@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import copying, launch, library
-from opspec.runtime.device import grouped
+from opspec.runtime.device import div_fast, grouped
 
 
 @triton.jit
@@ -58,7 +58,7 @@ def _gated_mlp_gate(
         # u[m, n] = sum[k](x[m, k] * v[k, n])
         u = tl.dot(x, v, u, input_precision="ieee")
     # y[m, n] = silu(g[m, n]) * u[m, n]
-    y = g * (1.0 / (1.0 + tl.exp(-g))) * u
+    y = div_fast(g, 1.0 + tl.exp2(g * -1.4426950408889634)) * u
     y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
     mask_3 = (m[:, None] < M) & (n[None, :] < N)
     tl.store(y_at, y, mask=mask_3)
@@ -99,7 +99,7 @@ def _gated_mlp_gate_described(
         # u[m, n] = sum[k](x[m, k] * v[k, n])
         u = tl.dot(x, v, u, input_precision="ieee")
     # y[m, n] = silu(g[m, n]) * u[m, n]
-    y = g * (1.0 / (1.0 + tl.exp(-g))) * u
+    y = div_fast(g, 1.0 + tl.exp2(g * -1.4426950408889634)) * u
     y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
     mask = (m[:, None] < M) & (n[None, :] < N)
     tl.store(y_at, y, mask=mask)
@@ -267,7 +267,7 @@ def _gated_mlp_gate_merge(
     u_parts = tl.load(u_parts_at, mask=mask, other=0.0)
     u = tl.sum(u_parts, axis=0)
     # y[m, n] = silu(g[m, n]) * u[m, n]
-    y = g * (1.0 / (1.0 + tl.exp(-g))) * u
+    y = div_fast(g, 1.0 + tl.exp2(g * -1.4426950408889634)) * u
     y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
     mask_2 = (m[:, None] < M) & (n[None, :] < N)
     tl.store(y_at, y, mask=mask_2)

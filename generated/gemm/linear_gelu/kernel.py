@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import copying, launch, library
-from opspec.runtime.device import grouped
+from opspec.runtime.device import div_fast, grouped
 
 
 @triton.jit
@@ -53,7 +53,7 @@ def _linear_gelu_layer(
         y_sum = tl.dot(x, w, y_sum, input_precision="ieee")
     y_x = y_sum + bias[None, :]
     # y[m, n] = gelu_tanh(sum[k](x[m, k] * w[n, k]) + bias[n])
-    y = 0.5 * y_x * (2.0 / (1.0 + tl.exp(-2.0 * (0.7978845608028654 * (y_x + 0.044715 * y_x * y_x * y_x)))))
+    y = div_fast(y_x, 1.0 + tl.exp2((y_x + 0.044715 * y_x * y_x * y_x) * -2.302208198144325))
     y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
     mask_3 = (m[:, None] < M) & (n[None, :] < N)
     tl.store(y_at, y, mask=mask_3)
@@ -93,11 +93,7 @@ def _linear_gelu_layer_described(
             y_sum = tl.dot(x, w, y_sum, input_precision="ieee")
         y_x = y_sum + bias[None, :]
         # y[m, n] = gelu_tanh(sum[k](x[m, k] * w[n, k]) + bias[n])
-        y = (
-            0.5
-            * y_x
-            * (2.0 / (1.0 + tl.exp(-2.0 * (0.7978845608028654 * (y_x + 0.044715 * y_x * y_x * y_x)))))
-        )
+        y = div_fast(y_x, 1.0 + tl.exp2((y_x + 0.044715 * y_x * y_x * y_x) * -2.302208198144325))
         y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
         mask = (m[:, None] < M) & (n[None, :] < N)
         tl.store(y_at, y, mask=mask)
@@ -232,7 +228,7 @@ def _linear_gelu_layer_merge(
     y_sum = tl.sum(y_sum_parts, axis=0)
     y_x = y_sum + bias[None, :]
     # y[m, n] = gelu_tanh(sum[k](x[m, k] * w[n, k]) + bias[n])
-    y = 0.5 * y_x * (2.0 / (1.0 + tl.exp(-2.0 * (0.7978845608028654 * (y_x + 0.044715 * y_x * y_x * y_x)))))
+    y = div_fast(y_x, 1.0 + tl.exp2((y_x + 0.044715 * y_x * y_x * y_x) * -2.302208198144325))
     y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
     mask_2 = (m[:, None] < M) & (n[None, :] < N)
     tl.store(y_at, y, mask=mask_2)

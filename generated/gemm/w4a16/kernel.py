@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import copying, launch, library
-from opspec.runtime.device import grouped, nibble
+from opspec.runtime.device import grouped, nibbles, quotients
 
 
 @triton.jit
@@ -34,54 +34,74 @@ def _w4a16_product(
     zero_stride_1,
     y_stride_M,
     y_stride_N,
-    BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
+    BLOCK_M: tl.constexpr,
     BLOCK_K: tl.constexpr,
     EDGE_K: tl.constexpr,
+    PARTIAL_K: tl.constexpr,
     GROUP: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed."""
+    """Streamed: n in parallel by blocks, m in parallel by blocks, k streamed."""
     pid = tl.program_id(0).to(INDEX)
-    pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
-    m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    pid_n, pid_m = grouped(pid, tl.cdiv(N, BLOCK_N), tl.cdiv(M, BLOCK_M), GROUP)
     n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
-    y = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    y = tl.zeros((BLOCK_N, BLOCK_M), tl.float32)
     # tiles inside, then the masked one
     k_inner = K // BLOCK_K * BLOCK_K
     for k_part in tl.static_range(1 + EDGE_K):
         for k_start in range(k_inner if k_part == 1 else 0, K if k_part == 1 else k_inner, BLOCK_K):
             k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
-            x_at = x_ptr + m[:, None] * x_stride_M + k[None, :] * x_stride_K
-            mask = (m[:, None] < M) & (k[None, :] < K)
+            x_at = x_ptr + m[None, :] * x_stride_M + k[:, None] * x_stride_K
+            mask = (k[:, None] < K) & (m[None, :] < M)
             x = (
                 tl.load(x_at, mask=mask, other=0.0)
                 if k_part == 1
-                else tl.load(x_at, mask=m[:, None] < M, other=0.0)
+                else tl.load(x_at, mask=m[None, :] < M, other=0.0)
             )
-            w_at = w_ptr + n[:, None] * w_stride_N + (k[None, :] // 2) * w_stride_K
-            mask_2 = (n[:, None] < N) & (k[None, :] < K)
-            w = nibble(tl.load(w_at, mask=mask_2, other=0), k[None, :])
-            zero_at = zero_ptr + n[:, None] * zero_stride_N + (k // S)[None, :] * zero_stride_1
-            zero = (tl.load(zero_at, mask=mask_2, other=0) if k_part == 1 else tl.load(zero_at, mask=n[:, None] < N, other=0)).to(
-                tl.int32
+            k_byte = (tl.multiple_of(k_start // 2, BLOCK_K // 2) + tl.arange(0, BLOCK_K // 2)).to(INDEX)
+            w_at = w_ptr + n[:, None] * w_stride_N + k_byte[None, :] * w_stride_K
+            mask_2 = (n[:, None] < N) & ((2 * k_byte)[None, :] < K)
+            w = nibbles(
+                tl.load(w_at, mask=mask_2, other=0)
+                if k_part == 1
+                else tl.load(w_at, mask=n[:, None] < N, other=0),
             )
-            scale_at = scale_ptr + n[:, None] * scale_stride_N + (k // S)[None, :] * scale_stride_1
-            scale = (tl.load(scale_at, mask=mask_2, other=0.0) if k_part == 1 else tl.load(scale_at, mask=n[:, None] < N, other=0.0)).to(
-                tl.float32
+            w = tl.where(k[None, :] < K, w, 0) if k_part == 1 else w
+            zero_at = (
+                zero_ptr
+                + n[:, None] * zero_stride_N
+                + quotients(k_start, k, S, PARTIAL_K)[None, :] * zero_stride_1
+            )
+            mask_3 = (n[:, None] < N) & (k[None, :] < K)
+            zero = (
+                tl.load(zero_at, mask=mask_3, other=0).to(tl.int32)
+                if k_part == 1
+                else tl.load(zero_at, mask=n[:, None] < N, other=0).to(tl.int32)
+            )
+            scale_at = (
+                scale_ptr
+                + n[:, None] * scale_stride_N
+                + quotients(k_start, k, S, PARTIAL_K)[None, :] * scale_stride_1
+            )
+            scale = (
+                tl.load(scale_at, mask=mask_3, other=0.0).to(tl.float32)
+                if k_part == 1
+                else tl.load(scale_at, mask=n[:, None] < N, other=0.0).to(tl.float32)
             )
             # d[n, k] = (w[n, k] - zero[n, k // S]) * scale[n, k // S]
             d = (w - zero).to(tl.float32) * scale
             # y[m, n] = sum[k] using bf16 (x[m, k] * d[n, k])
             y = tl.dot(
+                (tl.where(k[None, :] < K, d, 0.0) if k_part == 1 else d).to(tl.bfloat16),
                 x,
-                (tl.where(k[:, None] < K, tl.trans(d), 0.0) if k_part == 1 else tl.trans(d)).to(tl.bfloat16),
                 y,
                 input_precision="ieee",
             )
-    y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
-    mask_3 = (m[:, None] < M) & (n[None, :] < N)
-    tl.store(y_at, y, mask=mask_3)
+    y_at = y_ptr + m[None, :] * y_stride_M + n[:, None] * y_stride_N
+    mask_4 = (n[:, None] < N) & (m[None, :] < M)
+    tl.store(y_at, y, mask=mask_4)
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -103,49 +123,69 @@ def _w4a16_product_described(
     zero_stride_1,
     y_stride_M,
     y_stride_N,
-    BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
+    BLOCK_M: tl.constexpr,
     BLOCK_K: tl.constexpr,
     EDGE_K: tl.constexpr,
+    PARTIAL_K: tl.constexpr,
     GROUP: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed; tiles move through descriptors."""
+    """Streamed: n in parallel by blocks, m in parallel by blocks, k streamed; tiles move through descriptors."""
     pid = tl.program_id(0).to(INDEX)
-    pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+    pid_n, pid_m = grouped(pid, tl.cdiv(N, BLOCK_N), tl.cdiv(M, BLOCK_M), GROUP)
+    n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
     m_first = pid_m * BLOCK_M
     m = m_first + tl.arange(0, BLOCK_M)
-    n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
-    y = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    y = tl.zeros((BLOCK_N, BLOCK_M), tl.float32)
     # tiles inside, then the masked one
     k_inner = K // BLOCK_K * BLOCK_K
     for k_part in tl.static_range(1 + EDGE_K):
         for k_start in range(k_inner if k_part == 1 else 0, K if k_part == 1 else k_inner, BLOCK_K):
             k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
-            x = x_desc.load([m_first, k_start])
-            w_at = w_ptr + n[:, None] * w_stride_N + (k[None, :] // 2) * w_stride_K
-            mask = (n[:, None] < N) & (k[None, :] < K)
-            w = nibble(tl.load(w_at, mask=mask, other=0), k[None, :])
-            zero_at = zero_ptr + n[:, None] * zero_stride_N + (k // S)[None, :] * zero_stride_1
-            zero = (tl.load(zero_at, mask=mask, other=0) if k_part == 1 else tl.load(zero_at, mask=n[:, None] < N, other=0)).to(
-                tl.int32
+            x = x_desc.load([m_first, k_start]).T
+            k_byte = (tl.multiple_of(k_start // 2, BLOCK_K // 2) + tl.arange(0, BLOCK_K // 2)).to(INDEX)
+            w_at = w_ptr + n[:, None] * w_stride_N + k_byte[None, :] * w_stride_K
+            mask = (n[:, None] < N) & ((2 * k_byte)[None, :] < K)
+            w = nibbles(
+                tl.load(w_at, mask=mask, other=0)
+                if k_part == 1
+                else tl.load(w_at, mask=n[:, None] < N, other=0),
             )
-            scale_at = scale_ptr + n[:, None] * scale_stride_N + (k // S)[None, :] * scale_stride_1
-            scale = (tl.load(scale_at, mask=mask, other=0.0) if k_part == 1 else tl.load(scale_at, mask=n[:, None] < N, other=0.0)).to(
-                tl.float32
+            w = tl.where(k[None, :] < K, w, 0) if k_part == 1 else w
+            zero_at = (
+                zero_ptr
+                + n[:, None] * zero_stride_N
+                + quotients(k_start, k, S, PARTIAL_K)[None, :] * zero_stride_1
+            )
+            mask_2 = (n[:, None] < N) & (k[None, :] < K)
+            zero = (
+                tl.load(zero_at, mask=mask_2, other=0).to(tl.int32)
+                if k_part == 1
+                else tl.load(zero_at, mask=n[:, None] < N, other=0).to(tl.int32)
+            )
+            scale_at = (
+                scale_ptr
+                + n[:, None] * scale_stride_N
+                + quotients(k_start, k, S, PARTIAL_K)[None, :] * scale_stride_1
+            )
+            scale = (
+                tl.load(scale_at, mask=mask_2, other=0.0).to(tl.float32)
+                if k_part == 1
+                else tl.load(scale_at, mask=n[:, None] < N, other=0.0).to(tl.float32)
             )
             # d[n, k] = (w[n, k] - zero[n, k // S]) * scale[n, k // S]
             d = (w - zero).to(tl.float32) * scale
             # y[m, n] = sum[k] using bf16 (x[m, k] * d[n, k])
             y = tl.dot(
+                (tl.where(k[None, :] < K, d, 0.0) if k_part == 1 else d).to(tl.bfloat16),
                 x,
-                (tl.where(k[:, None] < K, tl.trans(d), 0.0) if k_part == 1 else tl.trans(d)).to(tl.bfloat16),
                 y,
                 input_precision="ieee",
             )
-    y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
-    mask_2 = (m[:, None] < M) & (n[None, :] < N)
-    tl.store(y_at, y, mask=mask_2)
+    y_at = y_ptr + m[None, :] * y_stride_M + n[:, None] * y_stride_N
+    mask_3 = (n[:, None] < N) & (m[None, :] < M)
+    tl.store(y_at, y, mask=mask_3)
 
 
 @triton.jit
@@ -169,23 +209,24 @@ def _w4a16_product_part(
     zero_stride_N,
     zero_stride_1,
     y_part_stride_splits,
-    y_part_stride_M,
     y_part_stride_N,
-    BLOCK_M: tl.constexpr,
+    y_part_stride_M,
     BLOCK_N: tl.constexpr,
+    BLOCK_M: tl.constexpr,
     BLOCK_K: tl.constexpr,
+    PARTIAL_K: tl.constexpr,
     GROUP: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed, k in splits parts."""
+    """Streamed: n in parallel by blocks, m in parallel by blocks, k streamed, k in splits parts."""
     pid = tl.program_id(0).to(INDEX)
-    tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
+    tiles = tl.cdiv(N, BLOCK_N) * tl.cdiv(M, BLOCK_M)
     part = pid // tiles
     pid = pid % tiles
-    pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
-    m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    pid_n, pid_m = grouped(pid, tl.cdiv(N, BLOCK_N), tl.cdiv(M, BLOCK_M), GROUP)
     n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
-    y = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    y = tl.zeros((BLOCK_N, BLOCK_M), tl.float32)
     # tiles inside, then the masked ones at the edge
     k_inner = (
         part * span + tl.maximum(tl.minimum(K, part * span + span) - (part * span), 0) // BLOCK_K * BLOCK_K
@@ -197,41 +238,60 @@ def _w4a16_product_part(
             BLOCK_K,
         ):
             k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
-            x_at = x_ptr + m[:, None] * x_stride_M + k[None, :] * x_stride_K
-            mask = (m[:, None] < M) & (k[None, :] < K)
+            x_at = x_ptr + m[None, :] * x_stride_M + k[:, None] * x_stride_K
+            mask = (k[:, None] < K) & (m[None, :] < M)
             x = (
                 tl.load(x_at, mask=mask, other=0.0)
                 if k_part == 1
-                else tl.load(x_at, mask=m[:, None] < M, other=0.0)
+                else tl.load(x_at, mask=m[None, :] < M, other=0.0)
             )
-            w_at = w_ptr + n[:, None] * w_stride_N + (k[None, :] // 2) * w_stride_K
-            mask_2 = (n[:, None] < N) & (k[None, :] < K)
-            w = nibble(tl.load(w_at, mask=mask_2, other=0), k[None, :])
-            zero_at = zero_ptr + n[:, None] * zero_stride_N + (k // S)[None, :] * zero_stride_1
-            zero = (tl.load(zero_at, mask=mask_2, other=0) if k_part == 1 else tl.load(zero_at, mask=n[:, None] < N, other=0)).to(
-                tl.int32
+            k_byte = (tl.multiple_of(k_start // 2, BLOCK_K // 2) + tl.arange(0, BLOCK_K // 2)).to(INDEX)
+            w_at = w_ptr + n[:, None] * w_stride_N + k_byte[None, :] * w_stride_K
+            mask_2 = (n[:, None] < N) & ((2 * k_byte)[None, :] < K)
+            w = nibbles(
+                tl.load(w_at, mask=mask_2, other=0)
+                if k_part == 1
+                else tl.load(w_at, mask=n[:, None] < N, other=0),
             )
-            scale_at = scale_ptr + n[:, None] * scale_stride_N + (k // S)[None, :] * scale_stride_1
-            scale = (tl.load(scale_at, mask=mask_2, other=0.0) if k_part == 1 else tl.load(scale_at, mask=n[:, None] < N, other=0.0)).to(
-                tl.float32
+            w = tl.where(k[None, :] < K, w, 0) if k_part == 1 else w
+            zero_at = (
+                zero_ptr
+                + n[:, None] * zero_stride_N
+                + quotients(k_start, k, S, PARTIAL_K)[None, :] * zero_stride_1
+            )
+            mask_3 = (n[:, None] < N) & (k[None, :] < K)
+            zero = (
+                tl.load(zero_at, mask=mask_3, other=0).to(tl.int32)
+                if k_part == 1
+                else tl.load(zero_at, mask=n[:, None] < N, other=0).to(tl.int32)
+            )
+            scale_at = (
+                scale_ptr
+                + n[:, None] * scale_stride_N
+                + quotients(k_start, k, S, PARTIAL_K)[None, :] * scale_stride_1
+            )
+            scale = (
+                tl.load(scale_at, mask=mask_3, other=0.0).to(tl.float32)
+                if k_part == 1
+                else tl.load(scale_at, mask=n[:, None] < N, other=0.0).to(tl.float32)
             )
             # d[n, k] = (w[n, k] - zero[n, k // S]) * scale[n, k // S]
             d = (w - zero).to(tl.float32) * scale
             # y[m, n] = sum[k] using bf16 (x[m, k] * d[n, k])
             y = tl.dot(
+                (tl.where(k[None, :] < K, d, 0.0) if k_part == 1 else d).to(tl.bfloat16),
                 x,
-                (tl.where(k[:, None] < K, tl.trans(d), 0.0) if k_part == 1 else tl.trans(d)).to(tl.bfloat16),
                 y,
                 input_precision="ieee",
             )
     y_part_at = (
-        y_part_ptr + part * y_part_stride_splits + m[:, None] * y_part_stride_M + n[None, :] * y_part_stride_N
+        y_part_ptr + part * y_part_stride_splits + n[:, None] * y_part_stride_N + m[None, :] * y_part_stride_M
     )
-    mask_3 = (m[:, None] < M) & (n[None, :] < N)
-    tl.store(y_part_at, y, mask=mask_3)
+    mask_4 = (n[:, None] < N) & (m[None, :] < M)
+    tl.store(y_part_at, y, mask=mask_4)
 
 
-@triton.jit(do_not_specialize=["M"])
+@triton.jit(do_not_specialize=["N"])
 def _w4a16_product_part_described(
     x_desc,
     w_ptr,
@@ -250,24 +310,25 @@ def _w4a16_product_part_described(
     zero_stride_N,
     zero_stride_1,
     y_part_stride_splits,
-    y_part_stride_M,
     y_part_stride_N,
-    BLOCK_M: tl.constexpr,
+    y_part_stride_M,
     BLOCK_N: tl.constexpr,
+    BLOCK_M: tl.constexpr,
     BLOCK_K: tl.constexpr,
+    PARTIAL_K: tl.constexpr,
     GROUP: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed, k in splits parts; tiles move through descriptors."""
+    """Streamed: n in parallel by blocks, m in parallel by blocks, k streamed, k in splits parts; tiles move through descriptors."""
     pid = tl.program_id(0).to(INDEX)
-    tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
+    tiles = tl.cdiv(N, BLOCK_N) * tl.cdiv(M, BLOCK_M)
     part = pid // tiles
     pid = pid % tiles
-    pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+    pid_n, pid_m = grouped(pid, tl.cdiv(N, BLOCK_N), tl.cdiv(M, BLOCK_M), GROUP)
+    n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
     m_first = pid_m * BLOCK_M
     m = m_first + tl.arange(0, BLOCK_M)
-    n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
-    y = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    y = tl.zeros((BLOCK_N, BLOCK_M), tl.float32)
     # tiles inside, then the masked ones at the edge
     k_inner = (
         part * span + tl.maximum(tl.minimum(K, part * span + span) - (part * span), 0) // BLOCK_K * BLOCK_K
@@ -279,35 +340,54 @@ def _w4a16_product_part_described(
             BLOCK_K,
         ):
             k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
-            x = x_desc.load([m_first, k_start])
-            w_at = w_ptr + n[:, None] * w_stride_N + (k[None, :] // 2) * w_stride_K
-            mask = (n[:, None] < N) & (k[None, :] < K)
-            w = nibble(tl.load(w_at, mask=mask, other=0), k[None, :])
-            zero_at = zero_ptr + n[:, None] * zero_stride_N + (k // S)[None, :] * zero_stride_1
-            zero = (tl.load(zero_at, mask=mask, other=0) if k_part == 1 else tl.load(zero_at, mask=n[:, None] < N, other=0)).to(
-                tl.int32
+            x = x_desc.load([m_first, k_start]).T
+            k_byte = (tl.multiple_of(k_start // 2, BLOCK_K // 2) + tl.arange(0, BLOCK_K // 2)).to(INDEX)
+            w_at = w_ptr + n[:, None] * w_stride_N + k_byte[None, :] * w_stride_K
+            mask = (n[:, None] < N) & ((2 * k_byte)[None, :] < K)
+            w = nibbles(
+                tl.load(w_at, mask=mask, other=0)
+                if k_part == 1
+                else tl.load(w_at, mask=n[:, None] < N, other=0),
             )
-            scale_at = scale_ptr + n[:, None] * scale_stride_N + (k // S)[None, :] * scale_stride_1
-            scale = (tl.load(scale_at, mask=mask, other=0.0) if k_part == 1 else tl.load(scale_at, mask=n[:, None] < N, other=0.0)).to(
-                tl.float32
+            w = tl.where(k[None, :] < K, w, 0) if k_part == 1 else w
+            zero_at = (
+                zero_ptr
+                + n[:, None] * zero_stride_N
+                + quotients(k_start, k, S, PARTIAL_K)[None, :] * zero_stride_1
+            )
+            mask_2 = (n[:, None] < N) & (k[None, :] < K)
+            zero = (
+                tl.load(zero_at, mask=mask_2, other=0).to(tl.int32)
+                if k_part == 1
+                else tl.load(zero_at, mask=n[:, None] < N, other=0).to(tl.int32)
+            )
+            scale_at = (
+                scale_ptr
+                + n[:, None] * scale_stride_N
+                + quotients(k_start, k, S, PARTIAL_K)[None, :] * scale_stride_1
+            )
+            scale = (
+                tl.load(scale_at, mask=mask_2, other=0.0).to(tl.float32)
+                if k_part == 1
+                else tl.load(scale_at, mask=n[:, None] < N, other=0.0).to(tl.float32)
             )
             # d[n, k] = (w[n, k] - zero[n, k // S]) * scale[n, k // S]
             d = (w - zero).to(tl.float32) * scale
             # y[m, n] = sum[k] using bf16 (x[m, k] * d[n, k])
             y = tl.dot(
+                (tl.where(k[None, :] < K, d, 0.0) if k_part == 1 else d).to(tl.bfloat16),
                 x,
-                (tl.where(k[:, None] < K, tl.trans(d), 0.0) if k_part == 1 else tl.trans(d)).to(tl.bfloat16),
                 y,
                 input_precision="ieee",
             )
     y_part_at = (
-        y_part_ptr + part * y_part_stride_splits + m[:, None] * y_part_stride_M + n[None, :] * y_part_stride_N
+        y_part_ptr + part * y_part_stride_splits + n[:, None] * y_part_stride_N + m[None, :] * y_part_stride_M
     )
-    mask_2 = (m[:, None] < M) & (n[None, :] < N)
-    tl.store(y_part_at, y, mask=mask_2)
+    mask_3 = (n[:, None] < N) & (m[None, :] < M)
+    tl.store(y_part_at, y, mask=mask_3)
 
 
-@triton.jit(do_not_specialize=["M", "splits"])
+@triton.jit(do_not_specialize=["splits"])
 def _w4a16_product_merge(
     y_ptr,
     y_part_ptr,
@@ -317,29 +397,29 @@ def _w4a16_product_merge(
     y_stride_M,
     y_stride_N,
     y_part_stride_splits,
-    y_part_stride_M,
     y_part_stride_N,
+    y_part_stride_M,
     BLOCK_splits: tl.constexpr,
-    BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
+    BLOCK_M: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Streamed: m in parallel by blocks, n in parallel by blocks, parts of k joined."""
+    """Streamed: n in parallel by blocks, m in parallel by blocks, parts of k joined."""
     pid = tl.program_id(0).to(INDEX)
-    n = (pid % tl.cdiv(N, BLOCK_N)) * BLOCK_N + tl.arange(0, BLOCK_N)
-    m = (pid // tl.cdiv(N, BLOCK_N)) * BLOCK_M + tl.arange(0, BLOCK_M)
+    m = (pid % tl.cdiv(M, BLOCK_M)) * BLOCK_M + tl.arange(0, BLOCK_M)
+    n = (pid // tl.cdiv(M, BLOCK_M)) * BLOCK_N + tl.arange(0, BLOCK_N)
     part = tl.arange(0, BLOCK_splits).to(INDEX)
     y_parts_at = (
         y_part_ptr
         + part[:, None, None] * y_part_stride_splits
-        + m[None, :, None] * y_part_stride_M
-        + n[None, None, :] * y_part_stride_N
+        + n[None, :, None] * y_part_stride_N
+        + m[None, None, :] * y_part_stride_M
     )
-    mask = (part[:, None, None] < splits) & (m[None, :, None] < M) & (n[None, None, :] < N)
+    mask = (part[:, None, None] < splits) & (n[None, :, None] < N) & (m[None, None, :] < M)
     y_parts = tl.load(y_parts_at, mask=mask, other=0.0)
     y = tl.sum(y_parts, axis=0)
-    y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
-    mask_2 = (m[:, None] < M) & (n[None, :] < N)
+    y_at = y_ptr + m[None, :] * y_stride_M + n[:, None] * y_stride_N
+    mask_2 = (n[:, None] < N) & (m[None, :] < M)
     tl.store(y_at, y, mask=mask_2)
 
 
@@ -347,6 +427,7 @@ def _configure_w4a16_product(
     M: int,
     N: int,
     K: int,
+    S: int,
     width: int,
     described: bool,
     *,
@@ -355,11 +436,13 @@ def _configure_w4a16_product(
     """Kernel, grid and launch options of `product` for one shape."""
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
-        (128, 128, 64, 8, 3),
-        (64, 64, 64, 4, 3),
-        (32, 64, 64, 4, 3),
-        (16, 32, 64, 4, 4),
-        (16, 16, 64, 4, 4),
+        (64, 256, 64, 4, 4),
+        (64, 128, 64, 4, 4),
+        (64, 64, 128, 4, 4),
+        (64, 32, 128, 4, 4),
+        (64, 16, 256, 4, 4),
+        (32, 32, 128, 4, 4),
+        (16, 16, 128, 2, 4),
     )
     if width == 4:
         tiles = (
@@ -371,34 +454,38 @@ def _configure_w4a16_product(
         )
     elif described:
         tiles = (
-            (128, 128, 64, 8, 3),
-            (64, 64, 64, 4, 3),
-            (32, 64, 64, 4, 3),
-            (16, 32, 64, 4, 4),
-            (16, 16, 64, 4, 4),
+            (64, 256, 64, 4, 4),
+            (64, 128, 64, 4, 4),
+            (64, 64, 128, 4, 4),
+            (64, 32, 128, 4, 4),
+            (64, 16, 256, 4, 4),
+            (32, 32, 128, 4, 4),
+            (16, 16, 128, 2, 4),
         )
-    BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, M, N)
+    BLOCK_N, BLOCK_M, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, N, M)
     options = {
-        "BLOCK_M": BLOCK_M,
         "BLOCK_N": BLOCK_N,
+        "BLOCK_M": BLOCK_M,
         "BLOCK_K": BLOCK_K,
         "GROUP": 8,
         "num_warps": num_warps,
         "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
+    options["BLOCK_K"] = launch.dividing(options["BLOCK_K"], S)
     options = launch.over(options, tuned, "_w4a16_product")
     options["EDGE_K"] = int(K % options["BLOCK_K"] != 0)
+    options["PARTIAL_K"] = int(S % options["BLOCK_K"] != 0)
     if described:
         return (
             _w4a16_product_described,
-            triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
+            triton.cdiv(N, options["BLOCK_N"]) * triton.cdiv(M, options["BLOCK_M"]),
             options,
             ((options["BLOCK_M"], options["BLOCK_K"]), None, None, None, None),
         )
     return (
         _w4a16_product,
-        triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
+        triton.cdiv(N, options["BLOCK_N"]) * triton.cdiv(M, options["BLOCK_M"]),
         options,
         None,
     )
@@ -407,17 +494,17 @@ def _configure_w4a16_product(
 def _configure_w4a16_product_merge(M: int, N: int, splits: int):
     """Kernel, grid and launch options of `_w4a16_product_merge` for one shape."""
     BLOCK_splits = launch.bucket(splits, 16, 64, 256, 1024)
-    BLOCK_M = 1
-    BLOCK_N = min(128, launch.share(8192, BLOCK_splits))
+    BLOCK_N = 1
+    BLOCK_M = min(128, launch.share(8192, BLOCK_splits))
     options = {
         "BLOCK_splits": BLOCK_splits,
-        "BLOCK_M": BLOCK_M,
         "BLOCK_N": BLOCK_N,
-        "num_warps": launch.warps(BLOCK_splits * BLOCK_M * BLOCK_N, 32),
+        "BLOCK_M": BLOCK_M,
+        "num_warps": launch.warps(BLOCK_splits * BLOCK_N * BLOCK_M, 32),
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
-    return _w4a16_product_merge, triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N), options
+    return _w4a16_product_merge, triton.cdiv(N, BLOCK_N) * triton.cdiv(M, BLOCK_M), options
 
 
 def _w4a16__check(x, w, scale, zero, S):
@@ -441,15 +528,15 @@ def _w4a16__launch(call, dims, x, w, scale, zero, S, y):
     M, N, K, S = dims
     width = max(t.element_size() for t in (x,))
     described = launch.describable(x)
-    if not described and copying.copies_pay(M, N, x):
+    if not described and copying.copies_pay(N, M, x):
         x = copying.aligned_rows(call, x)
         described = launch.describable(x)
     kernel, grid, options, tiles = _configure_w4a16_product(
-        M, N, K, width, described, tuned=call.tuned("product")
+        M, N, K, S, width, described, tuned=call.tuned("product")
     )
     splits, span = launch.split(K, options["BLOCK_K"], grid)
     if splits > 1:
-        y_part = call.workspace((splits, M, N), launch.DTYPES["f32"])
+        y_part = call.workspace((splits, N, M), launch.DTYPES["f32"])
         options = launch.without_edges(options)
         if tiles is not None:
             tiles = (tiles[0], tiles[1], tiles[2], tiles[3], None)

@@ -39,7 +39,9 @@ def _cross_entropy_rows_resident(
     mask = (m[:, None] < M) & (v[None, :] < V)
     x = tl.load(x_at, mask=mask, other=float("-inf")).to(tl.float32)
     lse_m = reduce_max(x, axis=1)
-    lse_sum = tl.sum(tl.where(v[None, :] < V, tl.exp(x - lse_m[:, None]), 0.0), axis=1)
+    lse_sum = tl.sum(
+        tl.where(v[None, :] < V, tl.exp2((x - lse_m[:, None]) * 1.4426950408889634), 0.0), axis=1
+    )
     # lse[m] = logsumexp[v](x[m, v])
     lse = lse_m + tl.log(lse_sum)
     tl.store(lse_ptr + m * lse_stride_M, lse, mask=m < M)
@@ -91,15 +93,15 @@ def _cross_entropy_rows_streamed(
         lse_m_lanes_new = maximum(lse_m_lanes, lse_m_lanes_chunk)
         # before the first finite value the state has no mass: keep exp(-inf - -inf) out
         lse_m_lanes_safe = tl.where(lse_m_lanes_new == float("-inf"), 0.0, lse_m_lanes_new)
-        scale = tl.exp(lse_m_lanes - lse_m_lanes_safe)
+        scale = tl.exp2((lse_m_lanes - lse_m_lanes_safe) * 1.4426950408889634)
         lse_sum_lanes = lse_sum_lanes * scale
-        lse_sum_lanes_chunk = tl.sum(tl.exp(x_2 - lse_m_lanes_safe[None, :]), axis=0)
+        lse_sum_lanes_chunk = tl.sum(tl.exp2((x_2 - lse_m_lanes_safe[None, :]) * 1.4426950408889634), axis=0)
         lse_sum_lanes = lse_sum_lanes + lse_sum_lanes_chunk
         lse_m_lanes = lse_m_lanes_new
     lse_m = reduce_max(lse_m_lanes, axis=0)
     # bring every lane to the state of all
     lse_m_safe = tl.where(lse_m == float("-inf"), 0.0, lse_m)
-    scale_2 = tl.exp(lse_m_lanes - lse_m_safe)
+    scale_2 = tl.exp2((lse_m_lanes - lse_m_safe) * 1.4426950408889634)
     lse_sum = tl.sum(lse_sum_lanes * scale_2)
     # a row without a finite value is what IEEE arithmetic makes of it
     lse_sum = tl.where((lse_m == float("-inf")) & (V > 0), float("nan"), lse_sum)

@@ -37,17 +37,17 @@ def _kl_div_rows_resident(
     mask = (m[:, None] < M) & (v[None, :] < V)
     p = tl.load(p_at, mask=mask, other=float("-inf")).to(tl.float32)
     a_m = reduce_max(p, axis=1)
-    a_sum = tl.sum(tl.where(v[None, :] < V, tl.exp(p - a_m[:, None]), 0.0), axis=1)
+    a_sum = tl.sum(tl.where(v[None, :] < V, tl.exp2((p - a_m[:, None]) * 1.4426950408889634), 0.0), axis=1)
     # a[m, v] = log_softmax[v](p[m, v])
     a = p - (a_m[:, None] + tl.log(a_sum[:, None]))
     q_at = q_ptr + m[:, None] * q_stride_M + v[None, :] * q_stride_V
     q = tl.load(q_at, mask=mask, other=float("-inf")).to(tl.float32)
     b_m = reduce_max(q, axis=1)
-    b_sum = tl.sum(tl.where(v[None, :] < V, tl.exp(q - b_m[:, None]), 0.0), axis=1)
+    b_sum = tl.sum(tl.where(v[None, :] < V, tl.exp2((q - b_m[:, None]) * 1.4426950408889634), 0.0), axis=1)
     # b[m, v] = log_softmax[v](q[m, v])
     b = q - (b_m[:, None] + tl.log(b_sum[:, None]))
     # kl[m] = sum[v](exp(a[m, v]) * (a[m, v] - b[m, v]))
-    kl = tl.sum(tl.where(v[None, :] < V, tl.exp(a) * (a - b), 0.0), axis=1)
+    kl = tl.sum(tl.where(v[None, :] < V, tl.exp2(a * 1.4426950408889634) * (a - b), 0.0), axis=1)
     tl.store(kl_ptr + m * kl_stride_M, kl, mask=m < M)
 
 
@@ -88,9 +88,9 @@ def _kl_div_rows_streamed(
         a_m_lanes_new = maximum(a_m_lanes, a_m_lanes_chunk)
         # before the first finite value the state has no mass: keep exp(-inf - -inf) out
         a_m_lanes_safe = tl.where(a_m_lanes_new == float("-inf"), 0.0, a_m_lanes_new)
-        scale = tl.exp(a_m_lanes - a_m_lanes_safe)
+        scale = tl.exp2((a_m_lanes - a_m_lanes_safe) * 1.4426950408889634)
         a_sum_lanes = a_sum_lanes * scale
-        a_sum_lanes_chunk = tl.sum(tl.exp(p - a_m_lanes_safe[None, :]), axis=0)
+        a_sum_lanes_chunk = tl.sum(tl.exp2((p - a_m_lanes_safe[None, :]) * 1.4426950408889634), axis=0)
         a_sum_lanes = a_sum_lanes + a_sum_lanes_chunk
         q_at = q_ptr + m * q_stride_M + v * q_stride_V
         q = tl.load(q_at, mask=v < V, other=float("-inf"), eviction_policy="evict_last").to(tl.float32)
@@ -98,23 +98,23 @@ def _kl_div_rows_streamed(
         b_m_lanes_new = maximum(b_m_lanes, b_m_lanes_chunk)
         # before the first finite value the state has no mass: keep exp(-inf - -inf) out
         b_m_lanes_safe = tl.where(b_m_lanes_new == float("-inf"), 0.0, b_m_lanes_new)
-        scale_2 = tl.exp(b_m_lanes - b_m_lanes_safe)
+        scale_2 = tl.exp2((b_m_lanes - b_m_lanes_safe) * 1.4426950408889634)
         b_sum_lanes = b_sum_lanes * scale_2
-        b_sum_lanes_chunk = tl.sum(tl.exp(q - b_m_lanes_safe[None, :]), axis=0)
+        b_sum_lanes_chunk = tl.sum(tl.exp2((q - b_m_lanes_safe[None, :]) * 1.4426950408889634), axis=0)
         b_sum_lanes = b_sum_lanes + b_sum_lanes_chunk
         a_m_lanes = a_m_lanes_new
         b_m_lanes = b_m_lanes_new
     a_m = reduce_max(a_m_lanes, axis=0)
     # bring every lane to the state of all
     a_m_safe = tl.where(a_m == float("-inf"), 0.0, a_m)
-    scale_3 = tl.exp(a_m_lanes - a_m_safe)
+    scale_3 = tl.exp2((a_m_lanes - a_m_safe) * 1.4426950408889634)
     a_sum = tl.sum(a_sum_lanes * scale_3)
     # a row without a finite value is what IEEE arithmetic makes of it
     a_sum = tl.where((a_m == float("-inf")) & (V > 0), float("nan"), a_sum)
     b_m = reduce_max(b_m_lanes, axis=0)
     # bring every lane to the state of all
     b_m_safe = tl.where(b_m == float("-inf"), 0.0, b_m)
-    scale_4 = tl.exp(b_m_lanes - b_m_safe)
+    scale_4 = tl.exp2((b_m_lanes - b_m_safe) * 1.4426950408889634)
     b_sum = tl.sum(b_sum_lanes * scale_4)
     # a row without a finite value is what IEEE arithmetic makes of it
     b_sum = tl.where((b_m == float("-inf")) & (V > 0), float("nan"), b_sum)
@@ -132,7 +132,7 @@ def _kl_div_rows_streamed(
         # b[m, v] = log_softmax[v](q[m, v])
         b = q - (b_m + tl.log(b_sum))
         # kl[m] = sum[v](exp(a[m, v]) * (a[m, v] - b[m, v]))
-        kl_lanes_chunk = tl.sum(tl.where(v < V, tl.exp(a) * (a - b), 0.0), axis=0)
+        kl_lanes_chunk = tl.sum(tl.where(v < V, tl.exp2(a * 1.4426950408889634) * (a - b), 0.0), axis=0)
         kl_lanes = kl_lanes + kl_lanes_chunk
     kl = tl.sum(kl_lanes)
     tl.store(kl_ptr + m * kl_stride_M, kl)

@@ -10,6 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import launch, library
+from opspec.runtime.device import div_fast, one_plus_erf
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -38,7 +39,7 @@ def _gelu_bias_activate(
     bias = tl.load(bias_ptr + n * bias_stride_N, mask=n < N, other=0.0).to(tl.float32)
     y_x = x + bias[None, :]
     # y[m, n] = gelu(x[m, n] + bias[n])
-    y = 0.5 * y_x * (1.0 + tl.erf(y_x * 0.7071067811865476))
+    y = 0.5 * y_x * one_plus_erf(y_x * 0.7071067811865476)
     y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
     tl.store(y_at, y, mask=mask)
 
@@ -167,7 +168,7 @@ def _gelu_tanh_bias_activate(
     bias = tl.load(bias_ptr + n * bias_stride_N, mask=n < N, other=0.0).to(tl.float32)
     y_x = x + bias[None, :]
     # y[m, n] = gelu_tanh(x[m, n] + bias[n])
-    y = 0.5 * y_x * (2.0 / (1.0 + tl.exp(-2.0 * (0.7978845608028654 * (y_x + 0.044715 * y_x * y_x * y_x)))))
+    y = div_fast(y_x, 1.0 + tl.exp2((y_x + 0.044715 * y_x * y_x * y_x) * -2.302208198144325))
     y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
     tl.store(y_at, y, mask=mask)
 

@@ -10,6 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import adjacent, launch, library
+from opspec.runtime.device import div_fast
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -39,7 +40,7 @@ def _swiglu_activate(
     up_at = up_ptr + m[:, None] * up_stride_M + n[None, :] * up_stride_N
     up = tl.load(up_at, mask=mask, other=0.0).to(tl.float32)
     # y[m, n] = silu(gate[m, n]) * up[m, n]
-    y = gate * (1.0 / (1.0 + tl.exp(-gate))) * up
+    y = div_fast(gate, 1.0 + tl.exp2(gate * -1.4426950408889634)) * up
     y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
     tl.store(y_at, y, mask=mask)
 
@@ -165,7 +166,7 @@ def _swiglu_packed_activate(
     x_2_at = x_ptr + m[:, None] * x_stride_M + (n + N)[None, :] * x_stride_1
     x_2 = tl.load(x_2_at, mask=mask, other=0.0).to(tl.float32)
     # y[m, n] = silu(x[m, n]) * x[m, n + N] for n < N
-    y = x * (1.0 / (1.0 + tl.exp(-x))) * x_2
+    y = div_fast(x, 1.0 + tl.exp2(x * -1.4426950408889634)) * x_2
     y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
     tl.store(y_at, y, mask=mask)
 

@@ -46,22 +46,24 @@ def _grouped_gemm_experts(
     f = pid_f * BLOCK_F + tl.arange(0, BLOCK_F)
     e_first, e_end = segments(offs_ptr, offs_stride_0, E, n_first, n_last)
     for e in range(e_first, e_end):
-        offs = tl.load(offs_ptr + e * offs_stride_0)
-        offs_2 = tl.load(offs_ptr + (e + 1) * offs_stride_0)
-        y = tl.zeros((BLOCK_N, BLOCK_F), tl.float32)
-        for k_start in range(0, K, BLOCK_K):
-            k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
-            x_at = x_ptr + n[:, None] * x_stride_N + k[None, :] * x_stride_K
-            mask = (n[:, None] < N) & (k[None, :] < K)
-            x = tl.load(x_at, mask=mask, other=0.0)
-            w_at = w_ptr + e * w_stride_E + k[:, None] * w_stride_K + f[None, :] * w_stride_F
-            mask_2 = (k[:, None] < K) & (f[None, :] < F)
-            w = tl.load(w_at, mask=mask_2, other=0.0)
-            # y[n, f] = sum[k](x[n, k] * w[e, k, f]) for n in offs[e]..offs[e + 1]
-            y = tl.dot(x, w, y, input_precision="ieee")
-        y_at = y_ptr + n[:, None] * y_stride_N + f[None, :] * y_stride_F
-        mask_3 = (n[:, None] < N) & (f[None, :] < F) & (offs <= n[:, None]) & ((n + 1)[:, None] <= offs_2)
-        tl.store(y_at, y, mask=mask_3)
+        # a segment without places has nothing to do
+        if tl.load(offs_ptr + e * offs_stride_0) < tl.load(offs_ptr + (e + 1) * offs_stride_0):
+            offs = tl.load(offs_ptr + e * offs_stride_0)
+            offs_2 = tl.load(offs_ptr + (e + 1) * offs_stride_0)
+            y = tl.zeros((BLOCK_N, BLOCK_F), tl.float32)
+            for k_start in range(0, K, BLOCK_K):
+                k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
+                x_at = x_ptr + n[:, None] * x_stride_N + k[None, :] * x_stride_K
+                mask = (n[:, None] < N) & (k[None, :] < K)
+                x = tl.load(x_at, mask=mask, other=0.0)
+                w_at = w_ptr + e * w_stride_E + k[:, None] * w_stride_K + f[None, :] * w_stride_F
+                mask_2 = (k[:, None] < K) & (f[None, :] < F)
+                w = tl.load(w_at, mask=mask_2, other=0.0)
+                # y[n, f] = sum[k](x[n, k] * w[e, k, f]) for n in offs[e]..offs[e + 1]
+                y = tl.dot(x, w, y, input_precision="ieee")
+            y_at = y_ptr + n[:, None] * y_stride_N + f[None, :] * y_stride_F
+            mask_3 = (n[:, None] < N) & (f[None, :] < F) & (offs <= n[:, None]) & ((n + 1)[:, None] <= offs_2)
+            tl.store(y_at, y, mask=mask_3)
 
 
 @triton.jit(do_not_specialize=["N", "E", "K"])
@@ -93,17 +95,19 @@ def _grouped_gemm_experts_described(
     f = f_first + tl.arange(0, BLOCK_F)
     e_first, e_end = segments(offs_ptr, offs_stride_0, E, n_first, n_last)
     for e in range(e_first, e_end):
-        offs = tl.load(offs_ptr + e * offs_stride_0)
-        offs_2 = tl.load(offs_ptr + (e + 1) * offs_stride_0)
-        y = tl.zeros((BLOCK_N, BLOCK_F), tl.float32)
-        for k_start in range(0, K, BLOCK_K):
-            x = x_desc.load([n_first, k_start])
-            w = w_desc.load([e, k_start, f_first]).reshape(BLOCK_K, BLOCK_F)
-            # y[n, f] = sum[k](x[n, k] * w[e, k, f]) for n in offs[e]..offs[e + 1]
-            y = tl.dot(x, w, y, input_precision="ieee")
-        y_at = y_ptr + n[:, None] * y_stride_N + f[None, :] * y_stride_F
-        mask = (n[:, None] < N) & (f[None, :] < F) & (offs <= n[:, None]) & ((n + 1)[:, None] <= offs_2)
-        tl.store(y_at, y, mask=mask)
+        # a segment without places has nothing to do
+        if tl.load(offs_ptr + e * offs_stride_0) < tl.load(offs_ptr + (e + 1) * offs_stride_0):
+            offs = tl.load(offs_ptr + e * offs_stride_0)
+            offs_2 = tl.load(offs_ptr + (e + 1) * offs_stride_0)
+            y = tl.zeros((BLOCK_N, BLOCK_F), tl.float32)
+            for k_start in range(0, K, BLOCK_K):
+                x = x_desc.load([n_first, k_start])
+                w = w_desc.load([e, k_start, f_first]).reshape(BLOCK_K, BLOCK_F)
+                # y[n, f] = sum[k](x[n, k] * w[e, k, f]) for n in offs[e]..offs[e + 1]
+                y = tl.dot(x, w, y, input_precision="ieee")
+            y_at = y_ptr + n[:, None] * y_stride_N + f[None, :] * y_stride_F
+            mask = (n[:, None] < N) & (f[None, :] < F) & (offs <= n[:, None]) & ((n + 1)[:, None] <= offs_2)
+            tl.store(y_at, y, mask=mask)
 
 
 def _configure_grouped_gemm_experts(

@@ -56,7 +56,9 @@ def _linear_cross_entropy_fused_streamed0(
         # z: f32[m, v] = sum[k](x[m, k] * w[v, k])
         z = tl.dot(x, w, z, input_precision="ieee")
     lse_m = reduce_max(tl.where(v[None, :] < V, z, float("-inf")), axis=1)
-    lse_sum = tl.sum(tl.where(v[None, :] < V, tl.exp(z - lse_m[:, None]), 0.0), axis=1)
+    lse_sum = tl.sum(
+        tl.where(v[None, :] < V, tl.exp2((z - lse_m[:, None]) * 1.4426950408889634), 0.0), axis=1
+    )
     # lse[m] = logsumexp[v](z[m, v])
     lse = lse_m + tl.log(lse_sum)
     tl.store(lse_ptr + m * lse_stride_M, lse, mask=m < M)
@@ -102,7 +104,9 @@ def _linear_cross_entropy_fused_streamed0_described(
         # z: f32[m, v] = sum[k](x[m, k] * w[v, k])
         z = tl.dot(x, w, z, input_precision="ieee")
     lse_m = reduce_max(tl.where(v[None, :] < V, z, float("-inf")), axis=1)
-    lse_sum = tl.sum(tl.where(v[None, :] < V, tl.exp(z - lse_m[:, None]), 0.0), axis=1)
+    lse_sum = tl.sum(
+        tl.where(v[None, :] < V, tl.exp2((z - lse_m[:, None]) * 1.4426950408889634), 0.0), axis=1
+    )
     # lse[m] = logsumexp[v](z[m, v])
     lse = lse_m + tl.log(lse_sum)
     tl.store(lse_ptr + m * lse_stride_M, lse, mask=m < M)
@@ -517,7 +521,7 @@ def _linear_cross_entropy_fused_streamed1_merge(
         lse_sum_part_ptr + part[:, None] * lse_sum_part_stride_splits + m[None, :] * lse_sum_part_stride_M
     )
     lse_sum_parts = tl.load(lse_sum_parts_at, mask=mask, other=0.0)
-    scale_2 = tl.exp(lse_m_parts - lse_m_safe_2[None, :])
+    scale_2 = tl.exp2((lse_m_parts - lse_m_safe_2[None, :]) * 1.4426950408889634)
     lse_sum = tl.sum(lse_sum_parts * scale_2, axis=0)
     select_parts_at = (
         select_part_ptr + part[:, None] * select_part_stride_splits + m[None, :] * select_part_stride_M
@@ -1074,7 +1078,9 @@ def _linear_cross_entropy__unfused_rows_resident(
     mask = (m[:, None] < M) & (v[None, :] < V)
     z = tl.load(z_at, mask=mask, other=float("-inf"))
     lse_m = reduce_max(z, axis=1)
-    lse_sum = tl.sum(tl.where(v[None, :] < V, tl.exp(z - lse_m[:, None]), 0.0), axis=1)
+    lse_sum = tl.sum(
+        tl.where(v[None, :] < V, tl.exp2((z - lse_m[:, None]) * 1.4426950408889634), 0.0), axis=1
+    )
     # lse[m] = logsumexp[v](z[m, v])
     lse = lse_m + tl.log(lse_sum)
     tl.store(lse_ptr + m * lse_stride_M, lse, mask=m < M)
@@ -1126,15 +1132,15 @@ def _linear_cross_entropy__unfused_rows_streamed(
         lse_m_lanes_new = maximum(lse_m_lanes, lse_m_lanes_chunk)
         # before the first finite value the state has no mass: keep exp(-inf - -inf) out
         lse_m_lanes_safe = tl.where(lse_m_lanes_new == float("-inf"), 0.0, lse_m_lanes_new)
-        scale = tl.exp(lse_m_lanes - lse_m_lanes_safe)
+        scale = tl.exp2((lse_m_lanes - lse_m_lanes_safe) * 1.4426950408889634)
         lse_sum_lanes = lse_sum_lanes * scale
-        lse_sum_lanes_chunk = tl.sum(tl.exp(z_2 - lse_m_lanes_safe[None, :]), axis=0)
+        lse_sum_lanes_chunk = tl.sum(tl.exp2((z_2 - lse_m_lanes_safe[None, :]) * 1.4426950408889634), axis=0)
         lse_sum_lanes = lse_sum_lanes + lse_sum_lanes_chunk
         lse_m_lanes = lse_m_lanes_new
     lse_m = reduce_max(lse_m_lanes, axis=0)
     # bring every lane to the state of all
     lse_m_safe = tl.where(lse_m == float("-inf"), 0.0, lse_m)
-    scale_2 = tl.exp(lse_m_lanes - lse_m_safe)
+    scale_2 = tl.exp2((lse_m_lanes - lse_m_safe) * 1.4426950408889634)
     lse_sum = tl.sum(lse_sum_lanes * scale_2)
     # a row without a finite value is what IEEE arithmetic makes of it
     lse_sum = tl.where((lse_m == float("-inf")) & (V > 0), float("nan"), lse_sum)

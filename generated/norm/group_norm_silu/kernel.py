@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import launch, library
-from opspec.runtime.device import maximum, sum_both
+from opspec.runtime.device import div_fast, inverse, maximum, sum_both
 
 
 @triton.jit(do_not_specialize=["G", "C"])
@@ -60,7 +60,7 @@ def _group_norm_silu_nchw_groups_resident(
     bias = tl.load(bias_ptr + (g * (C // G) + k) * bias_stride_C, mask=k < C // G, other=0.0).to(tl.float32)
     y_x = z * weight[:, None] + bias[:, None]
     # y[n, g * K + k, s] = silu(z[n, g, k, s] * weight[g * K + k] + bias[g * K + k]) for g < G, k < K
-    y = y_x * (1.0 / (1.0 + tl.exp(-y_x)))
+    y = div_fast(y_x, 1.0 + tl.exp2(y_x * -1.4426950408889634))
     y_at = y_ptr + n * y_stride_N + (g * (C // G) + k)[:, None] * y_stride_C + s[None, :] * y_stride_S
     tl.store(y_at, y, mask=mask)
 
@@ -122,9 +122,9 @@ def _group_norm_silu_nchw_groups_streamed1(
             tl.where(mask, v, 0.0), tl.where(mask, 1.0, 0.0), axis=1
         )
         z_sum_count_new = z_sum_count + z_sum_count_chunk
-        z_sum_mean = z_sum_lanes * (1.0 / maximum(z_sum_count, 1.0))
-        z_sum_moved = (z_sum_count_chunk * z_sum_mean - z_sum_lanes_chunk) * (
-            1.0 / maximum(z_sum_count_new, 1.0)
+        z_sum_mean = div_fast(z_sum_lanes, maximum(z_sum_count, 1.0))
+        z_sum_moved = div_fast(
+            z_sum_count_chunk * z_sum_mean - z_sum_lanes_chunk, maximum(z_sum_count_new, 1.0)
         )
         z_sum_mean_new = z_sum_mean - z_sum_moved
         z_sum_2_lanes = z_sum_2_lanes + z_sum_count * z_sum_moved * z_sum_moved
@@ -138,8 +138,8 @@ def _group_norm_silu_nchw_groups_streamed1(
     z_sum = tl.sum(z_sum_lanes)
     # bring every lane to the mean of all
     z_sum_count_all = tl.sum(z_sum_count)
-    z_sum_mean_all = z_sum * (1.0 / maximum(z_sum_count_all, 1.0))
-    z_sum_lanes_moved = z_sum_lanes * (1.0 / maximum(z_sum_count, 1.0)) - z_sum_mean_all
+    z_sum_mean_all = div_fast(z_sum, maximum(z_sum_count_all, 1.0))
+    z_sum_lanes_moved = div_fast(z_sum_lanes, maximum(z_sum_count, 1.0)) - z_sum_mean_all
     z_sum_2 = tl.sum(z_sum_2_lanes + z_sum_count * z_sum_lanes_moved * z_sum_lanes_moved)
     # sweep 2 of 2 over s
     for s_start in range(0, S, STEPS * BLOCK_S):
@@ -159,7 +159,7 @@ def _group_norm_silu_nchw_groups_streamed1(
         z = c * tl.rsqrt(z_sum_2 * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)) + eps)
         y_x = z * weight[:, None, None] + bias[:, None, None]
         # y[n, g * K + k, s] = silu(z[n, g, k, s] * weight[g * K + k] + bias[g * K + k]) for g < G, k < K
-        y = y_x * (1.0 / (1.0 + tl.exp(-y_x)))
+        y = div_fast(y_x, 1.0 + tl.exp2(y_x * -1.4426950408889634))
         y_at = (
             y_ptr
             + n * y_stride_N
@@ -216,9 +216,9 @@ def _group_norm_silu_nchw_groups_streamed2(
                 tl.where(s < S, v, 0.0), tl.where(s < S, 1.0, 0.0), axis=0
             )
             z_sum_count_new = z_sum_count + z_sum_count_chunk
-            z_sum_mean = z_sum_lanes * (1.0 / maximum(z_sum_count, 1.0))
-            z_sum_moved = (z_sum_count_chunk * z_sum_mean - z_sum_lanes_chunk) * (
-                1.0 / maximum(z_sum_count_new, 1.0)
+            z_sum_mean = div_fast(z_sum_lanes, maximum(z_sum_count, 1.0))
+            z_sum_moved = div_fast(
+                z_sum_count_chunk * z_sum_mean - z_sum_lanes_chunk, maximum(z_sum_count_new, 1.0)
             )
             z_sum_mean_new = z_sum_mean - z_sum_moved
             z_sum_2_lanes = z_sum_2_lanes + z_sum_count * z_sum_moved * z_sum_moved
@@ -230,8 +230,8 @@ def _group_norm_silu_nchw_groups_streamed2(
     z_sum = tl.sum(z_sum_lanes)
     # bring every lane to the mean of all
     z_sum_count_all = tl.sum(z_sum_count)
-    z_sum_mean_all = z_sum * (1.0 / maximum(z_sum_count_all, 1.0))
-    z_sum_lanes_moved = z_sum_lanes * (1.0 / maximum(z_sum_count, 1.0)) - z_sum_mean_all
+    z_sum_mean_all = div_fast(z_sum, maximum(z_sum_count_all, 1.0))
+    z_sum_lanes_moved = div_fast(z_sum_lanes, maximum(z_sum_count, 1.0)) - z_sum_mean_all
     z_sum_2 = tl.sum(z_sum_2_lanes + z_sum_count * z_sum_lanes_moved * z_sum_lanes_moved)
     # sweep 2 of 2 over k
     for k in range(C // G):
@@ -249,7 +249,7 @@ def _group_norm_silu_nchw_groups_streamed2(
             z = c * tl.rsqrt(z_sum_2 * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)) + eps)
             y_x = z * weight + bias
             # y[n, g * K + k, s] = silu(z[n, g, k, s] * weight[g * K + k] + bias[g * K + k]) for g < G, k < K
-            y = y_x * (1.0 / (1.0 + tl.exp(-y_x)))
+            y = div_fast(y_x, 1.0 + tl.exp2(y_x * -1.4426950408889634))
             y_at = y_ptr + n * y_stride_N + (g * (C // G) + k) * y_stride_C + s * y_stride_S
             tl.store(y_at, y, mask=s < S, eviction_policy="evict_first")
 
@@ -458,7 +458,7 @@ def _group_norm_silu_nhwc_groups_resident(
     bias = tl.load(bias_ptr + (g * (C // G) + k) * bias_stride_C, mask=k < C // G, other=0.0).to(tl.float32)
     y_x = z * weight[None, :] + bias[None, :]
     # y[n, s, g * K + k] = silu(z[n, g, k, s] * weight[g * K + k] + bias[g * K + k]) for g < G, k < K
-    y = y_x * (1.0 / (1.0 + tl.exp(-y_x)))
+    y = div_fast(y_x, 1.0 + tl.exp2(y_x * -1.4426950408889634))
     y_at = y_ptr + n * y_stride_N + s[:, None] * y_stride_S + (g * (C // G) + k)[None, :] * y_stride_C
     tl.store(y_at, y, mask=mask)
 
@@ -489,7 +489,7 @@ def _group_norm_silu_nhwc_groups_streamed1(
 
     z: multiplies by the reciprocal of what a launch has once.
     z: multiplies by the reciprocal of what a launch has once.
-    z: no online law beside z: `z` is a sum, not a running extreme.
+    z: squares about the mean online beside the sum by Chan's law: a part adds n * (m_part - m)^2.
     """
     pid = tl.program_id(0).to(INDEX)
     g = pid % G
@@ -499,7 +499,10 @@ def _group_norm_silu_nhwc_groups_streamed1(
     weight = tl.load(weight_at, mask=k < C // G, other=0.0).to(tl.float32)
     bias = tl.load(bias_ptr + (g * (C // G) + k) * bias_stride_C, mask=k < C // G, other=0.0).to(tl.float32)
     z_sum_lanes = tl.zeros((BLOCK_S, BLOCK_K), tl.float32)
-    # sweep 1 of 3 over s
+    z_sum_count = tl.zeros((BLOCK_S, BLOCK_K), tl.float32)
+    z_sum_steps = tl.full((), 0.0, tl.float32)
+    z_sum_2_lanes = tl.zeros((BLOCK_S, BLOCK_K), tl.float32)
+    # sweep 1 of 2 over s
     for s_start in range(0, S, BLOCK_S):
         s = (s_start + tl.arange(0, BLOCK_S)).to(INDEX)
         x_at = x_ptr + n * x_stride_N + s[:, None] * x_stride_S + (g * (C // G) + k)[None, :] * x_stride_C
@@ -508,35 +511,38 @@ def _group_norm_silu_nhwc_groups_streamed1(
         # v[n, g, k, s] = x[n, s, g * K + k] for g < G, k < K
         v = x
         mask_2 = (k[None, :] < C // G) & (s[:, None] < S)
-        z_sum_lanes = z_sum_lanes + tl.where(mask_2, v, 0.0)
+        z_sum_lanes_chunk = tl.where(mask_2, v, 0.0)
+        z_sum_count = z_sum_count + tl.where(mask_2, 1.0, 0.0)
+        z_sum_steps_new = z_sum_steps + 1.0
+        z_sum_steps_inverse = inverse(maximum(z_sum_steps, 1.0))
+        z_sum_steps_inverse_new = inverse(maximum(z_sum_steps_new, 1.0))
+        z_sum_new = z_sum_lanes + z_sum_lanes_chunk
+        z_sum_mean = z_sum_lanes * z_sum_steps_inverse
+        z_sum_mean_new = z_sum_new * z_sum_steps_inverse_new
+        z_sum_2_lanes = z_sum_2_lanes + tl.where(mask_2, (v - z_sum_mean) * (v - z_sum_mean_new), 0.0)
+        z_sum_steps = z_sum_steps_new
+        z_sum_lanes = z_sum_new
     z_sum = tl.sum(z_sum_lanes)
-    z_sum_2_lanes = tl.zeros((BLOCK_S, BLOCK_K), tl.float32)
-    # sweep 2 of 3 over s
+    # bring every lane to the mean of all
+    z_sum_count_all = tl.sum(z_sum_count)
+    z_sum_mean_all = div_fast(z_sum, maximum(z_sum_count_all, 1.0))
+    z_sum_lanes_moved = div_fast(z_sum_lanes, maximum(z_sum_count, 1.0)) - z_sum_mean_all
+    z_sum_2 = tl.sum(z_sum_2_lanes + z_sum_count * z_sum_lanes_moved * z_sum_lanes_moved)
+    # sweep 2 of 2 over s
     for s_start in range(0, S, BLOCK_S):
         s = (s_start + tl.arange(0, BLOCK_S)).to(INDEX)
         x_at = x_ptr + n * x_stride_N + s[:, None] * x_stride_S + (g * (C // G) + k)[None, :] * x_stride_C
         mask_3 = (s[:, None] < S) & (k[None, :] < C // G)
-        x = tl.load(x_at, mask=mask_3, other=0.0, eviction_policy="evict_last").to(tl.float32)
-        v = x
-        c = v - z_sum * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32))
-        mask_4 = (k[None, :] < C // G) & (s[:, None] < S)
-        z_sum_2_lanes = z_sum_2_lanes + tl.where(mask_4, c * c, 0.0)
-    z_sum_2 = tl.sum(z_sum_2_lanes)
-    # sweep 3 of 3 over s
-    for s_start in range(0, S, BLOCK_S):
-        s = (s_start + tl.arange(0, BLOCK_S)).to(INDEX)
-        x_at = x_ptr + n * x_stride_N + s[:, None] * x_stride_S + (g * (C // G) + k)[None, :] * x_stride_C
-        mask_5 = (s[:, None] < S) & (k[None, :] < C // G)
-        x = tl.load(x_at, mask=mask_5, other=0.0, eviction_policy="evict_first").to(tl.float32)
+        x = tl.load(x_at, mask=mask_3, other=0.0, eviction_policy="evict_first").to(tl.float32)
         v = x
         c = v - z_sum * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32))
         # z[n, g, k, s] = layernorm[k, s](v[n, g, k, s], eps)
         z = c * tl.rsqrt(z_sum_2 * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)) + eps)
         y_x = z * weight[None, :] + bias[None, :]
         # y[n, s, g * K + k] = silu(z[n, g, k, s] * weight[g * K + k] + bias[g * K + k]) for g < G, k < K
-        y = y_x * (1.0 / (1.0 + tl.exp(-y_x)))
+        y = div_fast(y_x, 1.0 + tl.exp2(y_x * -1.4426950408889634))
         y_at = y_ptr + n * y_stride_N + s[:, None] * y_stride_S + (g * (C // G) + k)[None, :] * y_stride_C
-        tl.store(y_at, y, mask=mask_5, eviction_policy="evict_first")
+        tl.store(y_at, y, mask=mask_3, eviction_policy="evict_first")
 
 
 @triton.jit(do_not_specialize=["G", "S"])
@@ -586,9 +592,9 @@ def _group_norm_silu_nhwc_groups_streamed2(
                 tl.where(k < C // G, v, 0.0), tl.where(k < C // G, 1.0, 0.0), axis=0
             )
             z_sum_count_new = z_sum_count + z_sum_count_chunk
-            z_sum_mean = z_sum_lanes * (1.0 / maximum(z_sum_count, 1.0))
-            z_sum_moved = (z_sum_count_chunk * z_sum_mean - z_sum_lanes_chunk) * (
-                1.0 / maximum(z_sum_count_new, 1.0)
+            z_sum_mean = div_fast(z_sum_lanes, maximum(z_sum_count, 1.0))
+            z_sum_moved = div_fast(
+                z_sum_count_chunk * z_sum_mean - z_sum_lanes_chunk, maximum(z_sum_count_new, 1.0)
             )
             z_sum_mean_new = z_sum_mean - z_sum_moved
             z_sum_2_lanes = z_sum_2_lanes + z_sum_count * z_sum_moved * z_sum_moved
@@ -600,8 +606,8 @@ def _group_norm_silu_nhwc_groups_streamed2(
     z_sum = tl.sum(z_sum_lanes)
     # bring every lane to the mean of all
     z_sum_count_all = tl.sum(z_sum_count)
-    z_sum_mean_all = z_sum * (1.0 / maximum(z_sum_count_all, 1.0))
-    z_sum_lanes_moved = z_sum_lanes * (1.0 / maximum(z_sum_count, 1.0)) - z_sum_mean_all
+    z_sum_mean_all = div_fast(z_sum, maximum(z_sum_count_all, 1.0))
+    z_sum_lanes_moved = div_fast(z_sum_lanes, maximum(z_sum_count, 1.0)) - z_sum_mean_all
     z_sum_2 = tl.sum(z_sum_2_lanes + z_sum_count * z_sum_lanes_moved * z_sum_lanes_moved)
     # sweep 2 of 2 over s
     for s in range(S):
@@ -621,7 +627,7 @@ def _group_norm_silu_nhwc_groups_streamed2(
             )
             y_x = z * weight + bias
             # y[n, s, g * K + k] = silu(z[n, g, k, s] * weight[g * K + k] + bias[g * K + k]) for g < G, k < K
-            y = y_x * (1.0 / (1.0 + tl.exp(-y_x)))
+            y = div_fast(y_x, 1.0 + tl.exp2(y_x * -1.4426950408889634))
             y_at = y_ptr + n * y_stride_N + s * y_stride_S + (g * (C // G) + k) * y_stride_C
             tl.store(y_at, y, mask=k < C // G, eviction_policy="evict_first")
 

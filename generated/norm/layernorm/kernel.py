@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import launch, library
-from opspec.runtime.device import maximum, sum_both
+from opspec.runtime.device import div_fast, maximum, sum_both
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -95,9 +95,9 @@ def _layernorm_rows_streamed(
         x = tl.load(x_at, mask=n < N, other=0.0, eviction_policy="evict_last").to(tl.float32)
         y_sum_lanes_chunk, y_sum_count_chunk = sum_both(x, tl.where(n < N, 1.0, 0.0), axis=0)
         y_sum_count_new = y_sum_count + y_sum_count_chunk
-        y_sum_mean = y_sum_lanes * (1.0 / maximum(y_sum_count, 1.0))
-        y_sum_moved = (y_sum_count_chunk * y_sum_mean - y_sum_lanes_chunk) * (
-            1.0 / maximum(y_sum_count_new, 1.0)
+        y_sum_mean = div_fast(y_sum_lanes, maximum(y_sum_count, 1.0))
+        y_sum_moved = div_fast(
+            y_sum_count_chunk * y_sum_mean - y_sum_lanes_chunk, maximum(y_sum_count_new, 1.0)
         )
         y_sum_mean_new = y_sum_mean - y_sum_moved
         y_sum_2_lanes = y_sum_2_lanes + y_sum_count * y_sum_moved * y_sum_moved
@@ -109,8 +109,8 @@ def _layernorm_rows_streamed(
     y_sum = tl.sum(y_sum_lanes)
     # bring every lane to the mean of all
     y_sum_count_all = tl.sum(y_sum_count)
-    y_sum_mean_all = y_sum * (1.0 / maximum(y_sum_count_all, 1.0))
-    y_sum_lanes_moved = y_sum_lanes * (1.0 / maximum(y_sum_count, 1.0)) - y_sum_mean_all
+    y_sum_mean_all = div_fast(y_sum, maximum(y_sum_count_all, 1.0))
+    y_sum_lanes_moved = div_fast(y_sum_lanes, maximum(y_sum_count, 1.0)) - y_sum_mean_all
     y_sum_2 = tl.sum(y_sum_2_lanes + y_sum_count * y_sum_lanes_moved * y_sum_lanes_moved)
     # sweep 2 of 2 over n
     for n_start in range(0, N, STEPS * BLOCK_N):
@@ -339,9 +339,9 @@ def _layernorm_stats_rows_streamed(
         x = tl.load(x_at, mask=n < N, other=0.0, eviction_policy="evict_last").to(tl.float32)
         mu_sum_lanes_chunk, mu_sum_count_chunk = sum_both(x, tl.where(n < N, 1.0, 0.0), axis=0)
         mu_sum_count_new = mu_sum_count + mu_sum_count_chunk
-        mu_sum_mean = mu_sum_lanes * (1.0 / maximum(mu_sum_count, 1.0))
-        mu_sum_moved = (mu_sum_count_chunk * mu_sum_mean - mu_sum_lanes_chunk) * (
-            1.0 / maximum(mu_sum_count_new, 1.0)
+        mu_sum_mean = div_fast(mu_sum_lanes, maximum(mu_sum_count, 1.0))
+        mu_sum_moved = div_fast(
+            mu_sum_count_chunk * mu_sum_mean - mu_sum_lanes_chunk, maximum(mu_sum_count_new, 1.0)
         )
         mu_sum_mean_new = mu_sum_mean - mu_sum_moved
         rstd_sum_lanes = rstd_sum_lanes + mu_sum_count * mu_sum_moved * mu_sum_moved
@@ -353,8 +353,8 @@ def _layernorm_stats_rows_streamed(
     mu_sum = tl.sum(mu_sum_lanes)
     # bring every lane to the mean of all
     mu_sum_count_all = tl.sum(mu_sum_count)
-    mu_sum_mean_all = mu_sum * (1.0 / maximum(mu_sum_count_all, 1.0))
-    mu_sum_lanes_moved = mu_sum_lanes * (1.0 / maximum(mu_sum_count, 1.0)) - mu_sum_mean_all
+    mu_sum_mean_all = div_fast(mu_sum, maximum(mu_sum_count_all, 1.0))
+    mu_sum_lanes_moved = div_fast(mu_sum_lanes, maximum(mu_sum_count, 1.0)) - mu_sum_mean_all
     rstd_sum = tl.sum(rstd_sum_lanes + mu_sum_count * mu_sum_lanes_moved * mu_sum_lanes_moved)
     # mu[m] = mean[n](x[m, n])
     mu = mu_sum * (1.0 / tl.cast(N, tl.float32))

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import launch, library
-from opspec.runtime.device import maximum, reduce_max, to_f8e4m3_sat
+from opspec.runtime.device import div_fast, maximum, reduce_max, to_f8e4m3_sat
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -48,7 +48,7 @@ def _rmsnorm_fp8_rows_resident(
     scale = maximum(scale_max / 448.0, 1e-12)
     tl.store(scale_ptr + m * scale_stride_M, scale, mask=m < M)
     # q[m, n] = f8e4m3.sat(y[m, n] / scale[m])
-    q = to_f8e4m3_sat(y / scale[:, None]).to(tl.float32)
+    q = to_f8e4m3_sat(div_fast(y, scale[:, None]))
     q_at = q_ptr + m[:, None] * q_stride_M + n[None, :] * q_stride_N
     tl.store(q_at, q, mask=mask)
 
@@ -113,7 +113,7 @@ def _rmsnorm_fp8_rows_streamed(
         weight = tl.load(weight_ptr + n * weight_stride_N, mask=n < N, other=0.0).to(tl.float32)
         y = x * tl.rsqrt(y_sum / tl.cast(N, tl.float32) + eps) * weight
         # q[m, n] = f8e4m3.sat(y[m, n] / scale[m])
-        q = to_f8e4m3_sat(y / scale).to(tl.float32)
+        q = to_f8e4m3_sat(div_fast(y, scale))
         tl.store(q_ptr + m * q_stride_M + n * q_stride_N, q, mask=n < N, eviction_policy="evict_first")
 
 

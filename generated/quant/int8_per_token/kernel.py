@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import launch, library
-from opspec.runtime.device import maximum, reduce_max, round_even, to_i8_sat
+from opspec.runtime.device import div_near, maximum, reduce_max, to_i8_sat
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -38,10 +38,10 @@ def _int8_per_token_rows_resident(
     x = tl.load(x_at, mask=mask, other=0.0).to(tl.float32)
     scale_max = reduce_max(tl.where(n[None, :] < N, tl.abs(x), float("-inf")), axis=1)
     # scale[m] = max(max[n](abs(x[m, n])) / 127, 1e-12)
-    scale = maximum(scale_max / 127.0, 1e-12)
+    scale = maximum(div_near(scale_max, 127.0), 1e-12)
     tl.store(scale_ptr + m * scale_stride_M, scale, mask=m < M)
     # q[m, n] = i8.sat(round(x[m, n] / scale[m]))
-    q = to_i8_sat(round_even(x / scale[:, None])).to(tl.int32)
+    q = to_i8_sat(div_near(x, scale[:, None]))
     q_at = q_ptr + m[:, None] * q_stride_M + n[None, :] * q_stride_N
     tl.store(q_at, q, mask=mask)
 
@@ -76,7 +76,7 @@ def _int8_per_token_rows_streamed(
         scale_max_lanes = maximum(scale_max_lanes, scale_max_lanes_chunk)
     scale_max = reduce_max(scale_max_lanes, axis=0)
     # scale[m] = max(max[n](abs(x[m, n])) / 127, 1e-12)
-    scale = maximum(scale_max / 127.0, 1e-12)
+    scale = maximum(div_near(scale_max, 127.0), 1e-12)
     tl.store(scale_ptr + m * scale_stride_M, scale)
     # sweep 2 of 2 over n
     for n_start in range(0, N, STEPS * BLOCK_N):
@@ -85,7 +85,7 @@ def _int8_per_token_rows_streamed(
         x_at = x_ptr + m * x_stride_M + n * x_stride_N
         x = tl.load(x_at, mask=n < N, other=0.0, eviction_policy="evict_first").to(tl.float32)
         # q[m, n] = i8.sat(round(x[m, n] / scale[m]))
-        q = to_i8_sat(round_even(x / scale)).to(tl.int32)
+        q = to_i8_sat(div_near(x, scale))
         tl.store(q_ptr + m * q_stride_M + n * q_stride_N, q, mask=n < N, eviction_policy="evict_first")
 
 

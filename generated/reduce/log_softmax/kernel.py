@@ -35,7 +35,7 @@ def _log_softmax_rows_resident(
     mask = (m[:, None] < M) & (n[None, :] < N)
     x = tl.load(x_at, mask=mask, other=float("-inf")).to(tl.float32)
     y_m = reduce_max(x, axis=1)
-    y_sum = tl.sum(tl.exp(x - y_m[:, None]), axis=1)
+    y_sum = tl.sum(tl.exp2((x - y_m[:, None]) * 1.4426950408889634), axis=1)
     # y[m, n] = log_softmax[n](x[m, n])
     y = x - (y_m[:, None] + tl.log(y_sum[:, None]))
     y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
@@ -74,15 +74,15 @@ def _log_softmax_rows_streamed(
         y_m_lanes_new = maximum(y_m_lanes, y_m_lanes_chunk)
         # before the first finite value the state has no mass: keep exp(-inf - -inf) out
         y_m_lanes_safe = tl.where(y_m_lanes_new == float("-inf"), 0.0, y_m_lanes_new)
-        scale = tl.exp(y_m_lanes - y_m_lanes_safe)
+        scale = tl.exp2((y_m_lanes - y_m_lanes_safe) * 1.4426950408889634)
         y_sum_lanes = y_sum_lanes * scale
-        y_sum_lanes_chunk = tl.sum(tl.exp(x - y_m_lanes_safe[None, :]), axis=0)
+        y_sum_lanes_chunk = tl.sum(tl.exp2((x - y_m_lanes_safe[None, :]) * 1.4426950408889634), axis=0)
         y_sum_lanes = y_sum_lanes + y_sum_lanes_chunk
         y_m_lanes = y_m_lanes_new
     y_m = reduce_max(y_m_lanes, axis=0)
     # bring every lane to the state of all
     y_m_safe = tl.where(y_m == float("-inf"), 0.0, y_m)
-    scale_2 = tl.exp(y_m_lanes - y_m_safe)
+    scale_2 = tl.exp2((y_m_lanes - y_m_safe) * 1.4426950408889634)
     y_sum = tl.sum(y_sum_lanes * scale_2)
     # a row without a finite value is what IEEE arithmetic makes of it
     y_sum = tl.where((y_m == float("-inf")) & (N > 0), float("nan"), y_sum)

@@ -35,7 +35,7 @@ def _scaled_softmax_weights_resident(
     mask = (m[:, None] < M) & (n[None, :] < N)
     x = tl.load(x_at, mask=mask, other=float("-inf")).to(tl.float32)
     p_m = reduce_max(x, axis=1)
-    e = tl.exp(x - p_m[:, None])
+    e = tl.exp2((x - p_m[:, None]) * 1.4426950408889634)
     p_sum = tl.sum(e, axis=1)
     # p: X[m, n] = softmax[n](x[m, n])
     p = e / p_sum[:, None]
@@ -75,8 +75,8 @@ def _scaled_softmax_weights_streamed(
         p_m_lanes_new = maximum(p_m_lanes, p_m_lanes_chunk)
         # before the first finite value the state has no mass: keep exp(-inf - -inf) out
         p_m_lanes_safe = tl.where(p_m_lanes_new == float("-inf"), 0.0, p_m_lanes_new)
-        e = tl.exp(x - p_m_lanes_safe[None, :])
-        scale = tl.exp(p_m_lanes - p_m_lanes_safe)
+        e = tl.exp2((x - p_m_lanes_safe[None, :]) * 1.4426950408889634)
+        scale = tl.exp2((p_m_lanes - p_m_lanes_safe) * 1.4426950408889634)
         p_sum_lanes = p_sum_lanes * scale
         p_sum_lanes_chunk = tl.sum(e, axis=0)
         p_sum_lanes = p_sum_lanes + p_sum_lanes_chunk
@@ -84,7 +84,7 @@ def _scaled_softmax_weights_streamed(
     p_m = reduce_max(p_m_lanes, axis=0)
     # bring every lane to the state of all
     p_m_safe = tl.where(p_m == float("-inf"), 0.0, p_m)
-    scale_2 = tl.exp(p_m_lanes - p_m_safe)
+    scale_2 = tl.exp2((p_m_lanes - p_m_safe) * 1.4426950408889634)
     p_sum = tl.sum(p_sum_lanes * scale_2)
     # a row without a finite value is what IEEE arithmetic makes of it
     p_sum = tl.where((p_m == float("-inf")) & (N > 0), float("nan"), p_sum)
@@ -94,7 +94,7 @@ def _scaled_softmax_weights_streamed(
         n = (n + tl.arange(0, BLOCK_N)[None, :]).to(INDEX)
         x_at = x_ptr + m * x_stride_M + n * x_stride_N
         x = tl.load(x_at, mask=n < N, other=float("-inf"), eviction_policy="evict_first").to(tl.float32)
-        e = tl.exp(x - p_m)
+        e = tl.exp2((x - p_m) * 1.4426950408889634)
         # p: X[m, n] = softmax[n](x[m, n])
         p = e / p_sum
         tl.store(p_ptr + m * p_stride_M + n * p_stride_N, p, mask=n < N, eviction_policy="evict_first")
@@ -277,7 +277,7 @@ def _scaled_softmax__fused_rows_resident(
     mask = (m[:, None] < M) & (n[None, :] < N)
     x = tl.load(x_at, mask=mask, other=float("-inf")).to(tl.float32)
     p_m = reduce_max(x, axis=1)
-    e = tl.exp(x - p_m[:, None])
+    e = tl.exp2((x - p_m[:, None]) * 1.4426950408889634)
     p_sum = tl.sum(e, axis=1)
     # p: X[m, n] = softmax[n](x[m, n])
     p = e / p_sum[:, None]
@@ -322,8 +322,8 @@ def _scaled_softmax__fused_rows_streamed(
         p_m_lanes_new = maximum(p_m_lanes, p_m_lanes_chunk)
         # before the first finite value the state has no mass: keep exp(-inf - -inf) out
         p_m_lanes_safe = tl.where(p_m_lanes_new == float("-inf"), 0.0, p_m_lanes_new)
-        e = tl.exp(x - p_m_lanes_safe[None, :])
-        scale = tl.exp(p_m_lanes - p_m_lanes_safe)
+        e = tl.exp2((x - p_m_lanes_safe[None, :]) * 1.4426950408889634)
+        scale = tl.exp2((p_m_lanes - p_m_lanes_safe) * 1.4426950408889634)
         p_sum_lanes = p_sum_lanes * scale
         p_sum_lanes_chunk = tl.sum(e, axis=0)
         p_sum_lanes = p_sum_lanes + p_sum_lanes_chunk
@@ -331,7 +331,7 @@ def _scaled_softmax__fused_rows_streamed(
     p_m = reduce_max(p_m_lanes, axis=0)
     # bring every lane to the state of all
     p_m_safe = tl.where(p_m == float("-inf"), 0.0, p_m)
-    scale_2 = tl.exp(p_m_lanes - p_m_safe)
+    scale_2 = tl.exp2((p_m_lanes - p_m_safe) * 1.4426950408889634)
     p_sum = tl.sum(p_sum_lanes * scale_2)
     # a row without a finite value is what IEEE arithmetic makes of it
     p_sum = tl.where((p_m == float("-inf")) & (N > 0), float("nan"), p_sum)
@@ -341,7 +341,7 @@ def _scaled_softmax__fused_rows_streamed(
         n = (n + tl.arange(0, BLOCK_N)[None, :]).to(INDEX)
         x_at = x_ptr + m * x_stride_M + n * x_stride_N
         x = tl.load(x_at, mask=n < N, other=float("-inf"), eviction_policy="evict_first").to(tl.float32)
-        e = tl.exp(x - p_m)
+        e = tl.exp2((x - p_m) * 1.4426950408889634)
         # p: X[m, n] = softmax[n](x[m, n])
         p = e / p_sum
         scale_3 = tl.load(scale_ptr + n * scale_stride_N, mask=n < N, other=0.0)
@@ -470,7 +470,7 @@ def _scaled_softmax__split_weights_resident(
     mask = (m[:, None] < M) & (n[None, :] < N)
     x = tl.load(x_at, mask=mask, other=float("-inf")).to(tl.float32)
     p_m = reduce_max(x, axis=1)
-    e = tl.exp(x - p_m[:, None])
+    e = tl.exp2((x - p_m[:, None]) * 1.4426950408889634)
     p_sum = tl.sum(e, axis=1)
     # p: X[m, n] = softmax[n](x[m, n])
     p = e / p_sum[:, None]
@@ -510,8 +510,8 @@ def _scaled_softmax__split_weights_streamed(
         p_m_lanes_new = maximum(p_m_lanes, p_m_lanes_chunk)
         # before the first finite value the state has no mass: keep exp(-inf - -inf) out
         p_m_lanes_safe = tl.where(p_m_lanes_new == float("-inf"), 0.0, p_m_lanes_new)
-        e = tl.exp(x - p_m_lanes_safe[None, :])
-        scale = tl.exp(p_m_lanes - p_m_lanes_safe)
+        e = tl.exp2((x - p_m_lanes_safe[None, :]) * 1.4426950408889634)
+        scale = tl.exp2((p_m_lanes - p_m_lanes_safe) * 1.4426950408889634)
         p_sum_lanes = p_sum_lanes * scale
         p_sum_lanes_chunk = tl.sum(e, axis=0)
         p_sum_lanes = p_sum_lanes + p_sum_lanes_chunk
@@ -519,7 +519,7 @@ def _scaled_softmax__split_weights_streamed(
     p_m = reduce_max(p_m_lanes, axis=0)
     # bring every lane to the state of all
     p_m_safe = tl.where(p_m == float("-inf"), 0.0, p_m)
-    scale_2 = tl.exp(p_m_lanes - p_m_safe)
+    scale_2 = tl.exp2((p_m_lanes - p_m_safe) * 1.4426950408889634)
     p_sum = tl.sum(p_sum_lanes * scale_2)
     # a row without a finite value is what IEEE arithmetic makes of it
     p_sum = tl.where((p_m == float("-inf")) & (N > 0), float("nan"), p_sum)
@@ -529,7 +529,7 @@ def _scaled_softmax__split_weights_streamed(
         n = (n + tl.arange(0, BLOCK_N)[None, :]).to(INDEX)
         x_at = x_ptr + m * x_stride_M + n * x_stride_N
         x = tl.load(x_at, mask=n < N, other=float("-inf"), eviction_policy="evict_first").to(tl.float32)
-        e = tl.exp(x - p_m)
+        e = tl.exp2((x - p_m) * 1.4426950408889634)
         # p: X[m, n] = softmax[n](x[m, n])
         p = e / p_sum
         tl.store(p_ptr + m * p_stride_M + n * p_stride_N, p, mask=n < N, eviction_policy="evict_first")

@@ -35,7 +35,7 @@ def _softmax_rows_resident(
     mask = (m[:, None] < M) & (n[None, :] < N)
     x = tl.load(x_at, mask=mask, other=float("-inf")).to(tl.float32)
     y_m = reduce_max(x, axis=1)
-    e = tl.exp(x - y_m[:, None])
+    e = tl.exp2((x - y_m[:, None]) * 1.4426950408889634)
     y_sum = tl.sum(e, axis=1)
     # y[m, n] = softmax[n](x[m, n])
     y = e / y_sum[:, None]
@@ -75,8 +75,8 @@ def _softmax_rows_streamed(
         y_m_lanes_new = maximum(y_m_lanes, y_m_lanes_chunk)
         # before the first finite value the state has no mass: keep exp(-inf - -inf) out
         y_m_lanes_safe = tl.where(y_m_lanes_new == float("-inf"), 0.0, y_m_lanes_new)
-        e = tl.exp(x - y_m_lanes_safe[None, :])
-        scale = tl.exp(y_m_lanes - y_m_lanes_safe)
+        e = tl.exp2((x - y_m_lanes_safe[None, :]) * 1.4426950408889634)
+        scale = tl.exp2((y_m_lanes - y_m_lanes_safe) * 1.4426950408889634)
         y_sum_lanes = y_sum_lanes * scale
         y_sum_lanes_chunk = tl.sum(e, axis=0)
         y_sum_lanes = y_sum_lanes + y_sum_lanes_chunk
@@ -84,7 +84,7 @@ def _softmax_rows_streamed(
     y_m = reduce_max(y_m_lanes, axis=0)
     # bring every lane to the state of all
     y_m_safe = tl.where(y_m == float("-inf"), 0.0, y_m)
-    scale_2 = tl.exp(y_m_lanes - y_m_safe)
+    scale_2 = tl.exp2((y_m_lanes - y_m_safe) * 1.4426950408889634)
     y_sum = tl.sum(y_sum_lanes * scale_2)
     # a row without a finite value is what IEEE arithmetic makes of it
     y_sum = tl.where((y_m == float("-inf")) & (N > 0), float("nan"), y_sum)
@@ -94,7 +94,7 @@ def _softmax_rows_streamed(
         n = (n + tl.arange(0, BLOCK_N)[None, :]).to(INDEX)
         x_at = x_ptr + m * x_stride_M + n * x_stride_N
         x = tl.load(x_at, mask=n < N, other=float("-inf"), eviction_policy="evict_first").to(tl.float32)
-        e = tl.exp(x - y_m)
+        e = tl.exp2((x - y_m) * 1.4426950408889634)
         # y[m, n] = softmax[n](x[m, n])
         y = e / y_sum
         tl.store(y_ptr + m * y_stride_M + n * y_stride_N, y, mask=n < N, eviction_policy="evict_first")

@@ -71,10 +71,10 @@ def _decayed_scan_steps_streamed(
 ):
     """Streamed: b in parallel, c in parallel by blocks, t streamed."""
     pid = tl.program_id(0).to(INDEX)
-    c = (pid % tl.cdiv(C, BLOCK_C)) * BLOCK_C + tl.arange(0, BLOCK_C)
+    c = tl.max_contiguous((pid % tl.cdiv(C, BLOCK_C)) * BLOCK_C + tl.arange(0, BLOCK_C), 2)
     b = pid // tl.cdiv(C, BLOCK_C)
     s_carried = tl.zeros((BLOCK_C,), tl.float32)
-    for t_start in range(0, T, BLOCK_T):
+    for t_start in tl.range(0, T, BLOCK_T, num_stages=4):
         t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
         x_at = x_ptr + b * x_stride_B + t[:, None] * x_stride_T + c[None, :] * x_stride_C
         mask = (t[:, None] < T) & (c[None, :] < C)
@@ -104,11 +104,11 @@ def _configure_decayed_scan_steps(B: int, T: int, C: int, *, tuned: launch.Tunin
         options = launch.over(options, tuned, "_decayed_scan_steps_resident")
         return _decayed_scan_steps_resident, B * triton.cdiv(C, options["BLOCK_C"]), options
     BLOCK_C = max(launch.rows(C, 32, B), 8)
-    BLOCK_T = launch.power_of_2(T, 1, launch.share(4096, BLOCK_C))
+    BLOCK_T = launch.power_of_2(T, 1, launch.share(1024, BLOCK_C))
     options = {
         "BLOCK_T": BLOCK_T,
         "BLOCK_C": BLOCK_C,
-        "num_warps": launch.warps(BLOCK_C * BLOCK_T, 16),
+        "num_warps": launch.warps(BLOCK_C * BLOCK_T, 32),
         "num_stages": 3,
         "enable_fp_fusion": True,
     }

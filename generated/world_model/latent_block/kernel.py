@@ -962,7 +962,7 @@ def _latent_block_attend_merge(
         + h * p_sum_part_stride_H
     )
     p_sum_parts = tl.load(p_sum_parts_at, mask=mask, other=0.0)
-    scale_2 = tl.exp(m_parts - m_safe_2[None, :])
+    scale_2 = tl.exp2((m_parts - m_safe_2[None, :]) * 1.4426950408889634)
     p_sum = tl.sum(p_sum_parts * scale_2, axis=0)
     o_sum_parts_at = (
         o_sum_part_ptr
@@ -2902,7 +2902,7 @@ def _latent_block__three_kernels_attend_merge(
         + h * p_sum_part_stride_H
     )
     p_sum_parts = tl.load(p_sum_parts_at, mask=mask, other=0.0)
-    scale_2 = tl.exp(m_parts - m_safe_2[None, :])
+    scale_2 = tl.exp2((m_parts - m_safe_2[None, :]) * 1.4426950408889634)
     p_sum = tl.sum(p_sum_parts * scale_2, axis=0)
     o_sum_parts_at = (
         o_sum_part_ptr
@@ -4727,7 +4727,7 @@ def _latent_block__naive_weights_resident(
     s = tl.load(s_at, mask=mask, other=0.0).to(tl.float32)
     p_x = s * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
     m = reduce_max(tl.where(j[None, :] < L, p_x, float("-inf")), axis=1)
-    e = tl.exp(p_x - m[:, None])
+    e = tl.exp2((p_x - m[:, None]) * 1.4426950408889634)
     p_sum = tl.sum(tl.where(j[None, :] < L, e, 0.0), axis=1)
     # p: bf16[b, h, i, j] = softmax[j](s[b, h, i, j] / sqrt(D))
     p = e / p_sum[:, None]
@@ -4776,8 +4776,8 @@ def _latent_block__naive_weights_streamed(
         m_lanes_new = maximum(m_lanes, m_lanes_chunk)
         # before the first finite value the state has no mass: keep exp(-inf - -inf) out
         m_lanes_safe = tl.where(m_lanes_new == float("-inf"), 0.0, m_lanes_new)
-        e = tl.exp(p_x - m_lanes_safe[None, :])
-        scale = tl.exp(m_lanes - m_lanes_safe)
+        e = tl.exp2((p_x - m_lanes_safe[None, :]) * 1.4426950408889634)
+        scale = tl.exp2((m_lanes - m_lanes_safe) * 1.4426950408889634)
         p_sum_lanes = p_sum_lanes * scale
         p_sum_lanes_chunk = tl.sum(tl.where(j < L, e, 0.0), axis=0)
         p_sum_lanes = p_sum_lanes + p_sum_lanes_chunk
@@ -4785,7 +4785,7 @@ def _latent_block__naive_weights_streamed(
     m = reduce_max(m_lanes, axis=0)
     # bring every lane to the state of all
     m_safe = tl.where(m == float("-inf"), 0.0, m)
-    scale_2 = tl.exp(m_lanes - m_safe)
+    scale_2 = tl.exp2((m_lanes - m_safe) * 1.4426950408889634)
     p_sum = tl.sum(p_sum_lanes * scale_2)
     # a row without a finite value is what IEEE arithmetic makes of it
     p_sum = tl.where((m == float("-inf")) & (L > 0), float("nan"), p_sum)
@@ -4796,7 +4796,7 @@ def _latent_block__naive_weights_streamed(
         s_at = s_ptr + b * s_stride_B + h * s_stride_H + i * s_stride_2 + j * s_stride_3
         s = tl.load(s_at, mask=j < L, other=0.0, eviction_policy="evict_first").to(tl.float32)
         p_x = s * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
-        e = tl.exp(p_x - m)
+        e = tl.exp2((p_x - m) * 1.4426950408889634)
         # p: bf16[b, h, i, j] = softmax[j](s[b, h, i, j] / sqrt(D))
         p = e / p_sum
         p_at = p_ptr + b * p_stride_B + h * p_stride_H + i * p_stride_2 + j * p_stride_3

@@ -36,7 +36,9 @@ def lines(asked: Asked, launch: KernelLaunch) -> Iterator[str]:
         sums = "sum is" if len(tuples) == 1 else "sums are"
         yield f"tuple state: {len(tuples)} {sums} taken about a mean that is still running"
     names = [label(plan, v) for v in plan.variants]
-    tests = [f"{n} where {c.test}" if c.test else n for n, c in zip(names, launch.choices, strict=True)]
+    tests = [
+        f"{n} where {c.words or c.test}" if c.test else n for n, c in zip(names, launch.choices, strict=True)
+    ]
     yield f"specialisation: {', else '.join(tests)}; block sizes are compile-time constants"
 
 
