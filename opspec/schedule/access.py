@@ -15,6 +15,7 @@ from opspec.schedule.laws import Law, find_law
 from opspec.schedule.names import Names
 from opspec.schedule.roles import Roles, axis_order
 from opspec.schedule.segments import segments_of
+from opspec.schedule.shifts import Shift
 from opspec.schedule.tile import Fetch, Let, Statement, Var, Write, inside
 
 INFINITY = {"max": float("-inf"), "min": float("inf")}
@@ -55,6 +56,7 @@ class Access:
         self.located: set[str] = set()
         self.running_prefix: dict[str, Var] = {}
         self.laws: dict[str, Law] = {}
+        self.shifts: dict[str, Shift] = {}
         self.running: dict[str, dict[str, str]] = {}
         self.pending: list[Let] = []
         self.notes: list[str] = []

@@ -9,10 +9,11 @@ from opspec.ir.integers import ZERO
 from opspec.ir.values import Binary, BinaryOp, Compare, Extent, Literal, Read, Select, Value
 from opspec.schedule.access import INFINITY, is_identity, plain, stored
 from opspec.schedule.domain import nonempty
-from opspec.schedule.graph import Fold, Load
+from opspec.schedule.graph import Fold, Load, Node
 from opspec.schedule.laws import Law, between_states
 from opspec.schedule.means import Means
 from opspec.schedule.roles import Product
+from opspec.schedule.shifts import Shift
 from opspec.schedule.tile import (
     Begin,
     Collapse,
@@ -81,7 +82,16 @@ class Carry(Means):
         if law is not None:
             scale = self._rescale(law)
             out += scale[1]
-            scaled = Binary(op="mul", a=var.read, b=scale[0], dtype=F32)
+            scaled: Value = Binary(op="mul", a=var.read, b=scale[0], dtype=F32)
+            if any(s.base == node.name for s in self.shifts.values()):
+                before = self._declare(self.names.fresh(f"{var.name}_before"), var.axes, F32)
+                self.running[law.state][f"before:{node.name}"] = before.name
+                out.append(Let(var=before, value=scaled))
+                scaled = before.read
+            if node.name in self.shifts:
+                shift = self.shifts[node.name]
+                weights = self.vars[self.running[law.state][f"before:{shift.base}"]].read
+                scaled = self._moved(shift, scaled, weights, out)
             out.append(Let(var=var, value=scaled))
         if product is not None:
             out.append(self._multiply(product, node, var, accumulate=True))
@@ -151,6 +161,32 @@ class Carry(Means):
         state[key] = var.name
         return var.read, [Let(var=var, value=between_states(law.factor, old, new))]
 
+    def _moved(self, shift: Shift, value: Value, weights: Value, out: list[Statement]) -> Value:
+        """A sum brought from the old states to the new ones: what they moved, times the weights met so far."""
+        for state, number in shift.moves:
+            running = self.running[state]
+            if "moved" not in running:
+                old, new = self.vars[running["old"]], self.vars[running["safe"]]
+                moved = self._declare(self.names.fresh(f"{old.name}_moved"), old.axes, F32)
+                running["moved"] = moved.name
+                out.append(Let(var=moved, value=_less(new.read, _finite(old.read, self.nodes[state]))))
+            value = _plus(value, number, self.vars[running["moved"]].read, weights)
+        return value
+
+    def _gather_moved(self, shift: Shift, value: Value, weights: Value, out: list[Statement]) -> Value:
+        """The same from the states of each lane to those of all."""
+        for state, number in shift.moves:
+            running = self.running[state]
+            if "gathered" not in running:
+                lanes, final = self.lane_states[state]
+                node = self.nodes[state]
+                moved = self._declare(self.names.fresh(f"{lanes.name}_apart"), lanes.axes, F32)
+                running["gathered"] = moved.name
+                distance = _less(_finite(final.read, node), _finite(lanes.read, node))
+                out.append(Let(var=moved, value=distance))
+            value = _plus(value, number, self.vars[running["gathered"]].read, weights)
+        return value
+
     def _finish(self, node: Fold) -> list[Statement]:
         """After the stream: gather lanes, and give an all-identity row what IEEE gives."""
         var = self.carried.pop(node.name)
@@ -167,6 +203,10 @@ class Carry(Means):
             if law is not None and law.state in self.lane_states:
                 factor, more = self._gather_factor(law)
                 out += more
+                if node.name in self.shifts:
+                    shift = self.shifts[node.name]
+                    weights = self.lane_states[shift.base][0].read
+                    value = self._gather_moved(shift, value, weights, out)
                 value = Binary(op="mul", a=value, b=factor, dtype=F32)
             if moment is not None:
                 value, more = self._gather_moment(moment, value)
@@ -266,3 +306,23 @@ class Carry(Means):
             usable = (*self._in_range((product.k,)), *usable)
         kept = self.env.get(stored(loaded.name)) if isinstance(loaded, Read) else None
         return Operand(value=kept or self._value(value), axes=axes, cast=product.cast, masks=usable)
+
+
+def _finite(state: Value, node: Node) -> Value:
+    """A state as the points beside it saw it: 0 where it is still its identity."""
+    assert isinstance(node, Fold)
+    identity = Literal(value=INFINITY[node.monoid], dtype=F32)
+    at_identity = Compare(op="eq", a=state, b=identity, dtype=BOOL)
+    return Select(condition=at_identity, a=Literal(value=0.0, dtype=F32), b=state, dtype=F32)
+
+
+def _less(a: Value, b: Value) -> Value:
+    return Binary(op="sub", a=a, b=b, dtype=F32)
+
+
+def _plus(value: Value, number: float, moved: Value, weights: Value) -> Value:
+    part = Binary(op="mul", a=moved, b=weights, dtype=F32)
+    if abs(number) != 1:
+        part = Binary(op="mul", a=Literal(value=number, dtype=F32), b=part, dtype=F32)
+        return Binary(op="add", a=value, b=part, dtype=F32)
+    return Binary(op="add" if number > 0 else "sub", a=value, b=part, dtype=F32)

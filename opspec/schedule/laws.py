@@ -62,14 +62,14 @@ def find_law(graph: Graph, fold: Fold, state: Fold) -> Law | str:
         return f"a {fold.monoid} can't be rescaled"
     if state.monoid not in ("max", "min"):
         return f"`{state.define.origin}` is a {state.monoid}, not a running extreme"
-    found = _derive(_Translation(graph, state), fold.body, state.monoid)
+    found = _derive(Translation(graph, state), fold.body, state.monoid)
     if isinstance(found, str):
         return found
     factor, text, nan, pure = found
     return Law(fold=fold.name, state=state.name, factor=factor, text=text, at_identity_nan=nan, pure=pure)
 
 
-class _Translation:
+class Translation:
     """Values to SymPy, with the state, the compared expression and opaque leaves as symbols."""
 
     def __init__(self, graph: Graph, state: Fold) -> None:
@@ -143,7 +143,7 @@ def _core(nodes: Mapping[str, object], value: Value) -> Value:
     return value
 
 
-def _derive(translation: _Translation, body: Value, monoid: str) -> tuple[Value, str, bool, bool] | str:
+def _derive(translation: Translation, body: Value, monoid: str) -> tuple[Value, str, bool, bool] | str:
     import sympy
 
     f = translation.of(body)
@@ -234,4 +234,4 @@ def _value_of(e: Expr) -> Value | None:
     return None
 
 
-__all__ = ["NEW", "OLD", "Law", "find_law"]
+__all__ = ["NEW", "OLD", "Law", "Translation", "find_law"]

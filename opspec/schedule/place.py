@@ -100,6 +100,7 @@ class Placer(Sweeps):
         opened = []
         places = {self._beside(n, have) for n in roots}
         self.moments |= {n: levels.moments[n] for n in roots if n in levels.moments}
+        self.shifts |= {n: levels.shifts[n] for n in roots if n in levels.shifts}
         for name in roots:
             node = self.nodes[name]
             if isinstance(node, Fold) and name not in self.carried:
@@ -121,7 +122,7 @@ class Placer(Sweeps):
         self.env, self.pending = before, pending
         ends = self._segment_bounds(sweep.axis)
         start, stop = ends or self._stream_bounds(sweep.axis, [*roots, *scans])
-        carried = () if scans or places - {None} else self._carried(opened)
+        carried = () if scans or places - {None} or levels.shifts else self._carried(opened)
         out.append(
             Loop(
                 axis=sweep.axis,

@@ -9,6 +9,7 @@ from opspec.ir.integers import Int
 from opspec.ir.program import Boundary, Kernel, Op
 from opspec.schedule.aside import repeats
 from opspec.schedule.block import Block, build_block
+from opspec.schedule.expand import expand_sums
 from opspec.schedule.exponent import fold_exponentials
 from opspec.schedule.extremes import pair_extremes
 from opspec.schedule.graph import Graph, build_graph
@@ -70,9 +71,10 @@ def schedule_kernel(
         )
         raise unfusable(message, kernel.span, help="drop the block, or use what it computes")
     graph, pulled = pull_factors(pair_extremes(graph))
+    graph, expanded = expand_sums(graph)
     graph, inverted = invert_divisors(graph)
     graph, lent = lend_rows(graph)
-    rewrites = (*selected, *shared, *pulled, *inverted, *lent)
+    rewrites = (*selected, *shared, *pulled, *expanded, *inverted, *lent)
     variants = []
     packed = packed_axes(graph)
     assigned = assign_roles(graph, typical)

@@ -12,7 +12,8 @@ from opspec.schedule.carry import Carry
 from opspec.schedule.domain import bounds, slope
 from opspec.schedule.graph import Fold, Prefix, Store
 from opspec.schedule.laws import Law, find_law
-from opspec.schedule.moments import Moment, find_moment
+from opspec.schedule.moments import Moment, find_moment, same_domain
+from opspec.schedule.shifts import Shift, find_shift
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class Levels:
     level: dict[str, int]
     laws: dict[str, Law]
     moments: dict[str, Moment]
+    shifts: dict[str, Shift]
     inside: frozenset[str]
 
 
@@ -63,6 +65,7 @@ class Sweeps(Carry):
         level: dict[str, int] = {}
         laws: dict[str, Law] = {}
         moments: dict[str, Moment] = {}
+        shifts: dict[str, Shift] = {}
         for name in closure:
             node, at = self.nodes[name], 0
             for dep in self.deps[name]:
@@ -78,11 +81,66 @@ class Sweeps(Carry):
                 if moment is not None:
                     moments[name], level[name] = moment, level[moment.sums[0]]
                     continue
+                shift = self._shift(node, inside, level, laws, at, have)  # type: ignore[arg-type]
+                if shift is not None:
+                    shifts[name] = shift
+                    laws[name] = replace(laws[shift.base], fold=name, pure=False)
+                    level[name] = level[shift.base]
+                    continue
                 law = self._law(node, axis, inside, level, laws, at, have)  # type: ignore[arg-type]
                 if law is not None:
                     laws[name], at = law, level[law.state]
             level[name] = at
-        return Levels(level=level, laws=laws, moments=moments, inside=inside)
+        return Levels(level=level, laws=laws, moments=moments, shifts=shifts, inside=inside)
+
+    def _shift(
+        self,
+        fold: Fold,
+        inside: frozenset[str],
+        level: dict[str, int],
+        laws: dict[str, Law],
+        at: int,
+        have: frozenset[str],
+    ) -> Shift | None:
+        """What carries ``fold`` beside the states of this sweep and a sum that a law carries there already."""
+        if fold.name in self.roles.products or fold.monoid != "sum":
+            return None
+        states: dict[str, Fold] = {}
+        stack, seen = list(self.deps[fold.name]), set[str]()
+        while stack:
+            name = stack.pop()
+            if name in seen or name in have:
+                continue
+            seen.add(name)
+            node = self.nodes[name]
+            if isinstance(node, Fold) and set(node.over) & set(fold.over):
+                states[name] = node
+            elif name in inside:
+                stack += self.deps[name]
+            elif level[name] >= at:
+                return None
+        alike = all(
+            level[n] + 1 == at
+            and n not in laws
+            and n in inside
+            and same_domain(s, fold)
+            and s.axes == fold.axes
+            for n, s in states.items()
+        )
+        if not states or not alike:
+            return None
+        for name, law in laws.items():
+            base = self.nodes[name]
+            assert isinstance(base, Fold)
+            if law.state not in states or base.axes != fold.axes or not same_domain(base, fold):
+                continue
+            others = (s for n, s in states.items() if n != law.state)
+            found = find_shift(self.graph, fold, base, (states[law.state], *others))
+            if found is not None:
+                origin = self.nodes[law.state].define.origin  # type: ignore[union-attr]
+                self.notes.append(f"{fold.define.origin}: online beside {origin}, {found.text}")
+                return found
+        return None
 
     def _moment(self, fold: Fold, level: dict[str, int], have: frozenset[str]) -> Moment | None:
         """What lets ``fold`` share the sweep of the sums that make its means.

@@ -363,6 +363,34 @@ def values_of_keys_that_a_query_does_not_see() -> None:
 
 
 @case
+def divergence_of_rows_with_large_offsets() -> None:
+    generator = torch.Generator().manual_seed(1)
+    for m in both(
+        "op a[M, V](p: f32[M, V], q: f32[M, V]) -> kl: f32[M], h: f32[M] { kernel k {\n"
+        "let a[m, v] = log_softmax[v](p[m, v])\nlet b[m, v] = log_softmax[v](q[m, v])\n"
+        "kl[m] = sum[v](exp(a[m, v]) * (a[m, v] - b[m, v]))\nh[m] = -sum[v](exp(a[m, v]) * a[m, v]) } }\n"
+    ):
+        for offset, width, near in (
+            (0, 1, 1),
+            (1000, 3, 0.01),
+            (-1000, 3, 30),
+            (1e4, 30, 0.1),
+            (0, 100, 100),
+        ):
+            p = torch.randn(2, 777, generator=generator) * width + offset
+            q = p + torch.randn(2, 777, generator=generator) * near - offset / 2
+            for rows in ((p, q), (p.sort(1)[0], q.sort(1)[0]), (p.sort(1, descending=True)[0], q.sort(1)[0])):
+                a, b = (r.double().log_softmax(1) for r in rows)
+                kl, h = m.a(*rows)
+                # distances from a maximum are exact, and at most as wide as the rows: their sum errs by less
+                same(kl, (a.exp() * (a - b)).sum(1), 2e-6 * (1 + width + near))
+                same(h, -(a.exp() * a).sum(1), 2e-6 * (1 + width))
+        p, q = torch.zeros(4, 9), torch.zeros(4, 9)
+        q[0, 3], p[1, 2], p[2, 5], q[3, 1] = -INF, -INF, INF, INF
+        same(m.a(p, q)[0], [INF, math.nan, math.nan, math.nan])
+
+
+@case
 def used_pages_out_of_range() -> None:
     text = (
         "op a[B, H, T, N, P](k: f32[N, P, H], table: i32[B, T // P], len: i32[B]) -> y: f32[B, H] {\n"

@@ -29,7 +29,10 @@ def _kl_div_rows_resident(
     BLOCK_V: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Resident: m in parallel by blocks, v whole."""
+    """Resident: m in parallel by blocks, v whole.
+
+    kl: a sum over v of distances from a maximum, and what the row adds to it.
+    """
     pid = tl.program_id(0).to(INDEX)
     m = pid * BLOCK_M + tl.arange(0, BLOCK_M)
     v = tl.arange(0, BLOCK_V).to(INDEX)
@@ -37,17 +40,15 @@ def _kl_div_rows_resident(
     mask = (m[:, None] < M) & (v[None, :] < V)
     p = tl.load(p_at, mask=mask, other=float("-inf")).to(tl.float32)
     a_m = reduce_max(p, axis=1)
-    a_sum = tl.sum(tl.where(v[None, :] < V, tl.exp2((p - a_m[:, None]) * 1.4426950408889634), 0.0), axis=1)
-    # a[m, v] = log_softmax[v](p[m, v])
-    a = p - (a_m[:, None] + tl.log(a_sum[:, None]))
+    # kl[m] = sum[v](exp(a[m, v]) * (a[m, v] - b[m, v]))
+    weight = tl.exp2((p - a_m[:, None]) * 1.4426950408889634)
+    a_sum = tl.sum(tl.where(v[None, :] < V, weight, 0.0), axis=1)
     q_at = q_ptr + m[:, None] * q_stride_M + v[None, :] * q_stride_V
     q = tl.load(q_at, mask=mask, other=float("-inf")).to(tl.float32)
     b_m = reduce_max(q, axis=1)
     b_sum = tl.sum(tl.where(v[None, :] < V, tl.exp2((q - b_m[:, None]) * 1.4426950408889634), 0.0), axis=1)
-    # b[m, v] = log_softmax[v](q[m, v])
-    b = q - (b_m[:, None] + tl.log(b_sum[:, None]))
-    # kl[m] = sum[v](exp(a[m, v]) * (a[m, v] - b[m, v]))
-    kl = tl.sum(tl.where(v[None, :] < V, tl.exp2(a * 1.4426950408889634) * (a - b), 0.0), axis=1)
+    apart = tl.sum(tl.where(v[None, :] < V, weight * (p - a_m[:, None] - (q - b_m[:, None])), 0.0), axis=1)
+    kl = tl.where(V > 0, tl.log(b_sum) - tl.log(a_sum) + apart / a_sum, 0.0)
     tl.store(kl_ptr + m * kl_stride_M, kl, mask=m < M)
 
 
@@ -69,8 +70,10 @@ def _kl_div_rows_streamed(
 ):
     """Streamed: m in parallel, v streamed in steps and lanes.
 
+    kl: a sum over v of distances from a maximum, and what the row adds to it.
     a: online beside a by g = exp(m_old - m_new).
     b: online beside b by g = exp(m_old - m_new).
+    kl: online beside a, moved by what its maxima move, times the sum of weights.
     """
     pid = tl.program_id(0).to(INDEX)
     m = pid
@@ -78,22 +81,25 @@ def _kl_div_rows_streamed(
     a_sum_lanes = tl.zeros((BLOCK_V,), tl.float32)
     b_m_lanes = tl.full((BLOCK_V,), float("-inf"), tl.float32)
     b_sum_lanes = tl.zeros((BLOCK_V,), tl.float32)
-    # sweep 1 of 2 over v
+    apart_lanes = tl.zeros((BLOCK_V,), tl.float32)
     for v_start in range(0, V, STEPS * BLOCK_V):
         v = v_start + tl.arange(0, STEPS)[:, None] * BLOCK_V
         v = (v + tl.arange(0, BLOCK_V)[None, :]).to(INDEX)
         p_at = p_ptr + m * p_stride_M + v * p_stride_V
-        p = tl.load(p_at, mask=v < V, other=float("-inf"), eviction_policy="evict_last").to(tl.float32)
+        p = tl.load(p_at, mask=v < V, other=float("-inf"), eviction_policy="evict_first").to(tl.float32)
         a_m_lanes_chunk = reduce_max(p, axis=0)
         a_m_lanes_new = maximum(a_m_lanes, a_m_lanes_chunk)
         # before the first finite value the state has no mass: keep exp(-inf - -inf) out
         a_m_lanes_safe = tl.where(a_m_lanes_new == float("-inf"), 0.0, a_m_lanes_new)
+        # kl[m] = sum[v](exp(a[m, v]) * (a[m, v] - b[m, v]))
+        weight = tl.exp2((p - a_m_lanes_safe[None, :]) * 1.4426950408889634)
         scale = tl.exp2((a_m_lanes - a_m_lanes_safe) * 1.4426950408889634)
-        a_sum_lanes = a_sum_lanes * scale
-        a_sum_lanes_chunk = tl.sum(tl.exp2((p - a_m_lanes_safe[None, :]) * 1.4426950408889634), axis=0)
+        a_sum_lanes_before = a_sum_lanes * scale
+        a_sum_lanes = a_sum_lanes_before
+        a_sum_lanes_chunk = tl.sum(weight, axis=0)
         a_sum_lanes = a_sum_lanes + a_sum_lanes_chunk
         q_at = q_ptr + m * q_stride_M + v * q_stride_V
-        q = tl.load(q_at, mask=v < V, other=float("-inf"), eviction_policy="evict_last").to(tl.float32)
+        q = tl.load(q_at, mask=v < V, other=float("-inf"), eviction_policy="evict_first").to(tl.float32)
         b_m_lanes_chunk = reduce_max(q, axis=0)
         b_m_lanes_new = maximum(b_m_lanes, b_m_lanes_chunk)
         # before the first finite value the state has no mass: keep exp(-inf - -inf) out
@@ -102,6 +108,16 @@ def _kl_div_rows_streamed(
         b_sum_lanes = b_sum_lanes * scale_2
         b_sum_lanes_chunk = tl.sum(tl.exp2((q - b_m_lanes_safe[None, :]) * 1.4426950408889634), axis=0)
         b_sum_lanes = b_sum_lanes + b_sum_lanes_chunk
+        a_m_lanes_moved = a_m_lanes_safe - tl.where(a_m_lanes == float("-inf"), 0.0, a_m_lanes)
+        b_m_lanes_moved = b_m_lanes_safe - tl.where(b_m_lanes == float("-inf"), 0.0, b_m_lanes)
+        apart_lanes = (
+            apart_lanes * scale - a_m_lanes_moved * a_sum_lanes_before + b_m_lanes_moved * a_sum_lanes_before
+        )
+        apart_lanes_chunk = tl.sum(
+            tl.where(v < V, weight * (p - a_m_lanes_safe[None, :] - (q - b_m_lanes_safe[None, :])), 0.0),
+            axis=0,
+        )
+        apart_lanes = apart_lanes + apart_lanes_chunk
         a_m_lanes = a_m_lanes_new
         b_m_lanes = b_m_lanes_new
     a_m = reduce_max(a_m_lanes, axis=0)
@@ -118,23 +134,16 @@ def _kl_div_rows_streamed(
     b_sum = tl.sum(b_sum_lanes * scale_4)
     # a row without a finite value is what IEEE arithmetic makes of it
     b_sum = tl.where((b_m == float("-inf")) & (V > 0), float("nan"), b_sum)
-    kl_lanes = tl.zeros((BLOCK_V,), tl.float32)
-    # sweep 2 of 2 over v
-    for v_start in range(0, V, STEPS * BLOCK_V):
-        v = v_start + tl.arange(0, STEPS)[:, None] * BLOCK_V
-        v = (v + tl.arange(0, BLOCK_V)[None, :]).to(INDEX)
-        p_at = p_ptr + m * p_stride_M + v * p_stride_V
-        p = tl.load(p_at, mask=v < V, other=float("-inf"), eviction_policy="evict_first").to(tl.float32)
-        # a[m, v] = log_softmax[v](p[m, v])
-        a = p - (a_m + tl.log(a_sum))
-        q_at = q_ptr + m * q_stride_M + v * q_stride_V
-        q = tl.load(q_at, mask=v < V, other=float("-inf"), eviction_policy="evict_first").to(tl.float32)
-        # b[m, v] = log_softmax[v](q[m, v])
-        b = q - (b_m + tl.log(b_sum))
-        # kl[m] = sum[v](exp(a[m, v]) * (a[m, v] - b[m, v]))
-        kl_lanes_chunk = tl.sum(tl.where(v < V, tl.exp2(a * 1.4426950408889634) * (a - b), 0.0), axis=0)
-        kl_lanes = kl_lanes + kl_lanes_chunk
-    kl = tl.sum(kl_lanes)
+    a_m_lanes_apart = (
+        tl.where(a_m == float("-inf"), 0.0, a_m) - tl.where(a_m_lanes == float("-inf"), 0.0, a_m_lanes)
+    )
+    b_m_lanes_apart = (
+        tl.where(b_m == float("-inf"), 0.0, b_m) - tl.where(b_m_lanes == float("-inf"), 0.0, b_m_lanes)
+    )
+    apart = tl.sum((apart_lanes - a_m_lanes_apart * a_sum_lanes + b_m_lanes_apart * a_sum_lanes) * scale_3)
+    # a row without a finite value is what IEEE arithmetic makes of it
+    apart = tl.where((a_m == float("-inf")) & (V > 0), float("nan"), apart)
+    kl = tl.where(V > 0, tl.log(b_sum) - tl.log(a_sum) + apart / a_sum, 0.0)
     tl.store(kl_ptr + m * kl_stride_M, kl)
 
 
@@ -152,12 +161,12 @@ def _configure_kl_div_rows(M: int, V: int, width: int, *, tuned: launch.Tuning =
         }
         options = launch.over(options, tuned, "_kl_div_rows_resident")
         return _kl_div_rows_resident, triton.cdiv(M, options["BLOCK_M"]), options
-    BLOCK_V = launch.power_of_2(V, 1, 256 * (16 // width))
+    BLOCK_V = launch.power_of_2(V, 1, 128 * (16 // width))
     STEPS = 4
     options = {
         "BLOCK_V": BLOCK_V,
         "STEPS": STEPS,
-        "num_warps": launch.warps(BLOCK_V, 16 // width, 8),
+        "num_warps": launch.warps(BLOCK_V, 16 // width, 4),
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
