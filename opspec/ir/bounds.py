@@ -247,6 +247,8 @@ class _Search:
                     yield (num + den * rest,)
                 elif unit:
                     yield (den * rest + den - 1 - num,)
+                elif coefficient * -sign == -den:  # a multiple of den: at most num, and more than num - den
+                    yield (rest - num if sign < 0 else rest + num - den + 1,)
             case Mod(num, den):
                 yield (rest + coefficient * (den - 1) if sign < 0 else rest,)
                 if sign < 0:

@@ -35,6 +35,8 @@ def known(*constraints: Int, multiples: tuple[tuple[str, Int], ...] = (), **uppe
         (greatest(i - 1, Int.of(0)), known(i=N)),
         (M - N + i, known(M - N, i=N)),
         (N * M - i * j, known(i=N, j=M)),
+        (N - 1 - M * floor_div(i, M), known(M - 1, i=N)),
+        (M * floor_div(i, M) + M - 1 - i, known(M - 1, i=N)),
     ],
 )
 def test_provable(goal: Int, facts: Facts):
@@ -51,6 +53,8 @@ def test_provable(goal: Int, facts: Facts):
         (N - 1, known(i=M)),
         (N - 1 - 2 * i, known(i=N)),
         (-Int.of(1), known(i=N)),
+        (N - 2 - M * floor_div(i, M), known(M - 1, i=N)),
+        (M * floor_div(i, M) + M - 2 - i, known(M - 1, i=N)),
     ],
 )
 def test_not_provable(goal: Int, facts: Facts):
