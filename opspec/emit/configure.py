@@ -31,7 +31,7 @@ from opspec.schedule.resources import (
 )
 from opspec.schedule.roles import fast_axes
 from opspec.schedule.shapes import beside_rows, never_together, three_deep, tiles_beside
-from opspec.schedule.tile import Combine, Fetch, Loop, TileProgram, statements
+from opspec.schedule.tile import Collapse, Combine, Fetch, Loop, TileProgram, statements
 from opspec.schedule.whole import held_whole
 
 PER_THREAD = 16
@@ -142,7 +142,9 @@ def _plain_choice(
         budget = min(budget, WALKED if roles.stream else ACROSS)
     # one warp walks a column of a scan across memory; what the taps of a window share stays in registers
     taps = bool(roles.stream) and not any(a in text.blocks for a in roles.stream) and not roles.tile
-    per_thread = PER_THREAD * (2 if taps or (across and roles.stream) else 1)
+    # and a row that is folded more than once in turn makes all warps of its program wait each time
+    folds = sum(isinstance(s, Collapse) for s in variant.program.body)
+    per_thread = PER_THREAD * (2 if taps or folds > 1 or (across and roles.stream) else 1)
     if taps:
         budget *= 2
     fast = [a for a in fast_axes(graph) if a in roles.grid and a in text.blocks]
