@@ -36,6 +36,7 @@ from opspec.schedule.whole import held_whole
 
 PER_THREAD = 16
 DEPTH = 128  # of a tile whose summed index is whole
+WARPS = 8  # of a program that holds whole rows, as long as each thread holds 32 elements at most
 PER_STEP = 8192  # elements of a step beside a product that no matrix unit runs
 ACROSS = 4096  # elements of a chunk that is scanned along an axis other than that of memory
 WALKED = 1024  # the same in a stream, where one warp walks each column's steps
@@ -189,13 +190,16 @@ def _plain_choice(
         lines.append(f"{block} = launch.rows({extent[axis]}, launch.share({args}){count})")
         done.append(block)
     elements = " * ".join(done) or "1"
+    # fewer warps a row: more rows at once, whose last ones then leave fewer multiprocessors idle
+    rowwise = bool(roles.tile) and not roles.stream and not across
+    most = f", {WARPS} if {elements} <= {WARPS * 1024} else {2 * WARPS}" if rowwise else ""
     stages = "3" if roles.stream else "1"
     return Choice(
         kernel=text.name,
         test=test,
         lines=tuple(lines),
         blocks=tuple(dict.fromkeys(text.blocks.values())),
-        warps=f"launch.warps({elements}, {per_thread})",
+        warps=f"launch.warps({elements}, {per_thread}{most})",
         stages=stages,
     )
 
