@@ -1,9 +1,12 @@
 """Implementations of others to measure beside a generated operator: ``bench.py --peer tools/peers.py:NAME``.
 
-Each is called like the op: cuDNN and flash attention through PyTorch, cuBLASLt's fused GELU, and its f8 product.
+Each is called like the op: cuDNN and flash attention through PyTorch, cuBLASLt's fused GELU, its f8 product with
+and without fast accumulation, and one cuBLAS product an expert.
 """
 
 from __future__ import annotations
+
+import itertools
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -49,3 +52,27 @@ def scaled_mm(a: torch.Tensor, a_scale: torch.Tensor, b: torch.Tensor, b_scale: 
     return torch._scaled_mm(  # noqa: SLF001 - the only way in
         a, b.T, a_scale[:, None], b_scale[None, :], out_dtype=torch.bfloat16, use_fast_accum=True
     )
+
+
+def scaled_mm_f32(
+    a: torch.Tensor, a_scale: torch.Tensor, b: torch.Tensor, b_scale: torch.Tensor
+) -> torch.Tensor:
+    """Row-scaled product in f8 whose sums leave the matrix unit for f32 on the way: a [M, K], b [N, K]."""
+    return torch._scaled_mm(  # noqa: SLF001 - the only way in
+        a, b.T, a_scale[:, None], b_scale[None, :], out_dtype=torch.bfloat16, use_fast_accum=False
+    )
+
+
+def cublas_experts(x: torch.Tensor, w: torch.Tensor, offs: torch.Tensor) -> torch.Tensor:
+    """One product an expert: x [N, K] sorted by expert, w [E, K, F], offs [E + 1], which the host reads once."""
+    key = offs.data_ptr()
+    if key not in _ENDS:
+        _ENDS[key] = offs.tolist()
+    ends = _ENDS[key]
+    y = x.new_empty(x.shape[0], w.shape[2])
+    for e, (begin, end) in enumerate(itertools.pairwise(ends)):
+        torch.mm(x[begin:end], w[e], out=y[begin:end])
+    return y
+
+
+_ENDS: dict[int, list[int]] = {}

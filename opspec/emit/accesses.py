@@ -202,8 +202,9 @@ class Accesses:
             suffix = f".to({TL[widened.name]})"
         text = load(s.masks) + suffix
         always = tuple(m for m in s.masks if m not in self.implied)
-        if len(always) < len(s.masks) and not general and not packed:
-            # inside, the place of a tile says what the mask would
+        if len(always) < len(s.masks) and len(s.var.axes) > 1 and not general and not packed:
+            # inside, the place of a tile says what the mask would; a vector's costs nothing, and Triton then
+            # fetches it ahead
             text = f"{text} if {self.edge} else {load(always)}{suffix}"
         if packed:
             text = self.x.call("nibble", text, self.x.integer(s.at[-1], s.var.axes)[0])[0]

@@ -31,11 +31,12 @@ from opspec.schedule.resources import (
 )
 from opspec.schedule.roles import fast_axes
 from opspec.schedule.shapes import beside_rows, never_together, three_deep, tiles_beside
-from opspec.schedule.tile import Combine, Fetch, Loop, TileProgram, statements
+from opspec.schedule.tile import Collapse, Combine, Fetch, Loop, TileProgram, statements
 from opspec.schedule.whole import held_whole
 
 PER_THREAD = 16
 DEPTH = 128  # of a tile whose summed index is whole
+WARPS = 8  # of a program that holds whole rows, as long as each thread holds 32 elements at most
 PER_STEP = 8192  # elements of a step beside a product that no matrix unit runs
 ACROSS = 4096  # elements of a chunk that is scanned along an axis other than that of memory
 WALKED = 1024  # the same in a stream, where one warp walks each column's steps
@@ -142,7 +143,9 @@ def _plain_choice(
         budget = min(budget, WALKED if roles.stream else ACROSS)
     # one warp walks a column of a scan across memory; what the taps of a window share stays in registers
     taps = bool(roles.stream) and not any(a in text.blocks for a in roles.stream) and not roles.tile
-    per_thread = PER_THREAD * (2 if taps or (across and roles.stream) else 1)
+    # and a row that is folded more than once in turn makes all warps of its program wait each time
+    folds = sum(isinstance(s, Collapse) for s in variant.program.body)
+    per_thread = PER_THREAD * (2 if taps or folds > 1 or (across and roles.stream) else 1)
     if taps:
         budget *= 2
     fast = [a for a in fast_axes(graph) if a in roles.grid and a in text.blocks]
@@ -187,13 +190,16 @@ def _plain_choice(
         lines.append(f"{block} = launch.rows({extent[axis]}, launch.share({args}){count})")
         done.append(block)
     elements = " * ".join(done) or "1"
+    # fewer warps a row: more rows at once, whose last ones then leave fewer multiprocessors idle
+    rowwise = bool(roles.tile) and not roles.stream and not across
+    most = f", {WARPS} if {elements} <= {WARPS * 1024} else {2 * WARPS}" if rowwise else ""
     stages = "3" if roles.stream else "1"
     return Choice(
         kernel=text.name,
         test=test,
         lines=tuple(lines),
         blocks=tuple(dict.fromkeys(text.blocks.values())),
-        warps=f"launch.warps({elements}, {per_thread})",
+        warps=f"launch.warps({elements}, {per_thread}{most})",
         stages=stages,
     )
 

@@ -107,8 +107,10 @@ def _sum(line: str, width: int) -> list[str] | None:
             return [start, *fold(f"{indent}    {terms[1][3:-1]}", width, inside=True), f"{indent})"]
     if len(terms) < 2:
         terms = _split_at(right, (" + ", " - "))
-    if len(terms) == 2 and terms[1].endswith(")") and re.match(r"[-+] \w+ \* [\w.]+\(", terms[1]):
-        return None  # one operator, and a call behind it: the call is broken
+    if len(terms) == 2 and terms[1].endswith(")") and re.match(r"[-+] (\w+ \* )?[\w.]+\(", terms[1]):
+        call = terms[1].index("(")
+        if _tail(terms[1], call) == ")" and len(f"{head} = {terms[0]} {terms[1][: call + 1]}") <= width:
+            return None  # one operator, and a call behind it: the call is broken
     if len(terms) < 2:
         terms = _split_at(right, LEVELS[-1])
         if len(terms) < 3 or not re.match(r"\* \(", terms[-1]):
@@ -158,6 +160,10 @@ def _opening(line: str) -> int | None:
     first = len(line) - len(line.lstrip())
     if line[first] == "(" and METHOD.fullmatch(_tail(line, first)) and line.rfind("(") >= WIDTH:
         return first
+    outer = line.find("(")
+    called = outer > 0 and line[first:outer].replace(".", "").isidentifier()
+    if called and line.rfind("(") >= WIDTH and METHOD.fullmatch(_tail(line, outer)):
+        return outer  # what the method is called on opens, where the method itself begins too far right
     depth = 0
     quote = ""
     for k, c in enumerate(line):

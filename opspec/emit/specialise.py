@@ -5,6 +5,7 @@ from __future__ import annotations
 from opspec.emit.signature import KernelText, identifiers, pointer, stride
 from opspec.ir.integers import Int
 from opspec.ir.program import Op, Tensor
+from opspec.schedule.graph import Load
 from opspec.schedule.plan import Plan
 
 
@@ -30,10 +31,16 @@ def unspecialised(op: Op, plan: Plan, text: KernelText) -> tuple[str, ...]:
     split = plan.variants[-1].split
     addressed = [t for t in (*tensors, *(split.parts if split else ())) if pointer(t.name) in text.params]
     whole = [_dims_of(op, t) for t in op.tensors]
+    # what is loaded along a stream is loaded often, a vector of scales too
+    streamed = {
+        n.tensor
+        for n in plan.graph.nodes
+        if isinstance(n, Load) and n.at and n.at[-1].index in plan.variants[-1].roles.stream
+    }
     fast = {
         d
         for t in addressed
-        if len(t.extents) > 1 and not any(_dims_of(op, t) < w for w in whole)
+        if len(t.extents) > 1 and (t.name in streamed or not any(_dims_of(op, t) < w for w in whole))
         for d in _base(op, t.extents[-1])
     }
     above = [

@@ -305,6 +305,8 @@ def offered_tiles(
         key = (tile.rows, tile.columns, tile.depth)
         if sharing > 1 and tile.rows >= 128 and tile.warps < 8:
             continue  # several accumulators want more threads
+        if kind == "8" and not descriptors and tile.accumulator_registers() > 64:
+            continue  # a sum of f8 products has an accumulator beside that of the unit, and addresses
         if key not in out and tile.fits(
             limits,
             BITS[kind],

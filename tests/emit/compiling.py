@@ -103,7 +103,7 @@ def _compile(request: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
                         rows.append(
                             {
                                 "kernel": c.kernel, "dims": dims, "spills": c.spills, "registers": c.registers,
-                                "shared": c.shared, "wgmma": c.wgmma, "ttir": str(c.asm["ttir"]) if request.get("ttir") else "", "ptx": str(c.asm["ptx"]) if request.get("ttir") else "",
+                                "shared": c.shared, "wgmma": c.wgmma, "ttir": str(c.asm["ttir"]) if request.get("ttir") else "", "ptx": str(c.asm.get("ptx", "")) if request.get("ttir") else "",
                             }
                         )  # fmt: skip
     return rows

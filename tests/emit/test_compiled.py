@@ -165,6 +165,53 @@ def test_products_of_four_bits_are_deep_enough_for_the_order_of_their_elements()
     assert set(re.findall(r"tiles = \(\(16, 16, (\d+), 4, 2\),\)", text)) == {"64"}
 
 
+DECAY = """op f[B, T, C](x: bf16[B, T, C], keep: bf16[B, T, C]) -> s: bf16[B, T, C] {
+  kernel k { s[b, t, c] = scan_sum[t](x[b, t, c], keep[b, t, c]) }
+}
+"""
+
+
+def test_a_scan_across_memory_stays_in_a_warp_and_fetches_ahead():
+    answer = compiled(DECAY, {"B": 8, "T": 4096, "C": 2048}, ttir=True)
+    (row,) = [r for r in answer["compiled"] if r["kernel"].endswith("streamed")]
+    assert "cp.async.cg" in row["ptx"] or "cp.async.ca" in row["ptx"]
+    assert not re.search(r"st\.shared", row["ptx"])  # nothing goes from warp to warp
+    assert row["shared"] <= 16384
+    assert not row["spills"]
+
+
+INT8 = """op f[M, N](x: bf16[M, N]) -> q: i8[M, N], scale: f32[M] {
+  require N >= 1
+  kernel k {
+    scale[m] = max(max[n](abs(x[m, n])) / 127, 1e-12)
+    q[m, n] = i8.sat(round(x[m, n] / scale[m]))
+  }
+}
+"""
+
+
+def test_a_quantisation_divides_by_a_reciprocal_and_converts_once():
+    (row,) = compiled(INT8, {"M": 16384, "N": 4096}, ttir=True)["compiled"]
+    text = row["ptx"]
+    assert "cvt.pack.sat.s8.s32.b32" in text
+    assert not re.search(r"div\.(full|rn)\.f32|cvt\.rzi|setp\.nan.*clamp", text)
+    pointwise = len(re.findall(r"cvt\.rni\.s32\.f32", text))
+    assert pointwise == 16  # elements of a thread, each converted once
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90", "gfx942"])
+def test_short_functions_compile_for_every_device(target: str):
+    text = (
+        "op f[N](x: f32[N], z: f32[N]) -> a: f32[N], b: f32[N], q: i8[N] {\n  kernel k {\n"
+        "    a[n] = erf(x[n]) + tanh(z[n]) + z[n] * sigmoid(x[n])\n"
+        "    b[n] = x[n] * (1 + erf(z[n])) + (1 - tanh(x[n]))\n"
+        "    q[n] = i8.sat(z[n] / min(max(x[n], 1), 9))\n  }\n}\n"
+    )
+    answer = compiled(text, 4096, target=target, ttir=True)
+    assert "broken" not in answer, answer["broken"]
+    assert all("div.full" not in row["ptx"] for row in answer["compiled"])
+
+
 def workloads() -> list[object]:
     from opspec.frontend import load
 

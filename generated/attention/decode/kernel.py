@@ -963,11 +963,7 @@ def _decode_attention_fp8_flash_decode(
             )
             s_sum = tl.dot(q, k.to(tl.bfloat16), input_precision="ieee")
             k_scale_at = k_scale_ptr + b * k_scale_stride_B + h * k_scale_stride_H + t * k_scale_stride_T
-            k_scale = (
-                tl.load(k_scale_at, mask=t < T, other=0.0).to(tl.float32)
-                if t_part == 1
-                else tl.load(k_scale_at).to(tl.float32)
-            )
+            k_scale = tl.load(k_scale_at, mask=t < T, other=0.0).to(tl.float32)
             # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) * k_scale[b, h, t] / sqrt(D)
             m_chunk = reduce_max(
                 tl.where(t[None, :] < T, s_sum * k_scale[None, :], float("-inf"))
@@ -988,11 +984,7 @@ def _decode_attention_fp8_flash_decode(
             p_sum_chunk = tl.sum(tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e, axis=1)
             p_sum = p_sum + p_sum_chunk
             v_scale_at = v_scale_ptr + b * v_scale_stride_B + h * v_scale_stride_H + t * v_scale_stride_T
-            v_scale = (
-                tl.load(v_scale_at, mask=t < T, other=0.0).to(tl.float32)
-                if t_part == 1
-                else tl.load(v_scale_at).to(tl.float32)
-            )
+            v_scale = tl.load(v_scale_at, mask=t < T, other=0.0).to(tl.float32)
             v_at = v_ptr + b * v_stride_B + h * v_stride_H + t[:, None] * v_stride_T + d[None, :] * v_stride_D
             mask_3 = (t[:, None] < T) & (d[None, :] < D)
             v = (
@@ -1024,22 +1016,7 @@ def _decode_attention_fp8_flash_decode(
     tl.store(o_at, o, mask=mask)
 
 
-@triton.jit(
-    do_not_specialize=[
-        "B",
-        "H",
-        "T",
-        "D",
-        "q_stride_B",
-        "q_stride_H",
-        "k_scale_stride_B",
-        "k_scale_stride_H",
-        "v_scale_stride_B",
-        "v_scale_stride_H",
-        "o_stride_B",
-        "o_stride_H",
-    ],
-)
+@triton.jit(do_not_specialize=["B", "H", "D", "q_stride_B", "q_stride_H", "o_stride_B", "o_stride_H"])
 def _decode_attention_fp8_flash_decode_described(
     q_ptr,
     k_desc,
@@ -1098,11 +1075,7 @@ def _decode_attention_fp8_flash_decode_described(
             k = k_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D // 2).T
             s_sum = dot_units(q, k, tl.float8e4nv, tl.bfloat16, 0)
             k_scale_at = k_scale_ptr + b * k_scale_stride_B + h * k_scale_stride_H + t * k_scale_stride_T
-            k_scale = (
-                tl.load(k_scale_at, mask=t < T, other=0.0).to(tl.float32)
-                if t_part == 1
-                else tl.load(k_scale_at).to(tl.float32)
-            )
+            k_scale = tl.load(k_scale_at, mask=t < T, other=0.0).to(tl.float32)
             # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) * k_scale[b, h, t] / sqrt(D)
             m_chunk = reduce_max(
                 tl.where(t[None, :] < T, s_sum * k_scale[None, :], float("-inf"))
@@ -1123,11 +1096,7 @@ def _decode_attention_fp8_flash_decode_described(
             p_sum_chunk = tl.sum(tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e, axis=1)
             p_sum = p_sum + p_sum_chunk
             v_scale_at = v_scale_ptr + b * v_scale_stride_B + h * v_scale_stride_H + t * v_scale_stride_T
-            v_scale = (
-                tl.load(v_scale_at, mask=t < T, other=0.0).to(tl.float32)
-                if t_part == 1
-                else tl.load(v_scale_at).to(tl.float32)
-            )
+            v_scale = tl.load(v_scale_at, mask=t < T, other=0.0).to(tl.float32)
             v = v_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D // 2)
             # o[b, h, d] = sum[t] using bf16 (p[b, h, t] * v_scale[b, h, t] * v[b, h, t, d])
             o_sum = o_sum * scale[:, None]
@@ -1247,11 +1216,7 @@ def _decode_attention_fp8_flash_decode_part(
             )
             s_sum = tl.dot(q, k.to(tl.bfloat16), input_precision="ieee")
             k_scale_at = k_scale_ptr + b * k_scale_stride_B + h * k_scale_stride_H + t * k_scale_stride_T
-            k_scale = (
-                tl.load(k_scale_at, mask=t < T, other=0.0).to(tl.float32)
-                if t_part == 1
-                else tl.load(k_scale_at).to(tl.float32)
-            )
+            k_scale = tl.load(k_scale_at, mask=t < T, other=0.0).to(tl.float32)
             # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) * k_scale[b, h, t] / sqrt(D)
             m_chunk = reduce_max(
                 tl.where(t[None, :] < T, s_sum * k_scale[None, :], float("-inf"))
@@ -1272,11 +1237,7 @@ def _decode_attention_fp8_flash_decode_part(
             p_sum_chunk = tl.sum(tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e, axis=1)
             p_sum = p_sum + p_sum_chunk
             v_scale_at = v_scale_ptr + b * v_scale_stride_B + h * v_scale_stride_H + t * v_scale_stride_T
-            v_scale = (
-                tl.load(v_scale_at, mask=t < T, other=0.0).to(tl.float32)
-                if t_part == 1
-                else tl.load(v_scale_at).to(tl.float32)
-            )
+            v_scale = tl.load(v_scale_at, mask=t < T, other=0.0).to(tl.float32)
             v_at = v_ptr + b * v_stride_B + h * v_stride_H + t[:, None] * v_stride_T + d[None, :] * v_stride_D
             mask_3 = (t[:, None] < T) & (d[None, :] < D)
             v = (
@@ -1328,14 +1289,9 @@ def _decode_attention_fp8_flash_decode_part(
     do_not_specialize=[
         "B",
         "H",
-        "T",
         "D",
         "q_stride_B",
         "q_stride_H",
-        "k_scale_stride_B",
-        "k_scale_stride_H",
-        "v_scale_stride_B",
-        "v_scale_stride_H",
         "m_part_stride_splits",
         "m_part_stride_1",
         "m_part_stride_B",
@@ -1425,11 +1381,7 @@ def _decode_attention_fp8_flash_decode_part_described(
             k = k_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D // 2).T
             s_sum = dot_units(q, k, tl.float8e4nv, tl.bfloat16, 0)
             k_scale_at = k_scale_ptr + b * k_scale_stride_B + h * k_scale_stride_H + t * k_scale_stride_T
-            k_scale = (
-                tl.load(k_scale_at, mask=t < T, other=0.0).to(tl.float32)
-                if t_part == 1
-                else tl.load(k_scale_at).to(tl.float32)
-            )
+            k_scale = tl.load(k_scale_at, mask=t < T, other=0.0).to(tl.float32)
             # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) * k_scale[b, h, t] / sqrt(D)
             m_chunk = reduce_max(
                 tl.where(t[None, :] < T, s_sum * k_scale[None, :], float("-inf"))
@@ -1450,11 +1402,7 @@ def _decode_attention_fp8_flash_decode_part_described(
             p_sum_chunk = tl.sum(tl.where(t[None, :] < T, e, 0.0) if t_part == 1 else e, axis=1)
             p_sum = p_sum + p_sum_chunk
             v_scale_at = v_scale_ptr + b * v_scale_stride_B + h * v_scale_stride_H + t * v_scale_stride_T
-            v_scale = (
-                tl.load(v_scale_at, mask=t < T, other=0.0).to(tl.float32)
-                if t_part == 1
-                else tl.load(v_scale_at).to(tl.float32)
-            )
+            v_scale = tl.load(v_scale_at, mask=t < T, other=0.0).to(tl.float32)
             v = v_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D // 2)
             # o[b, h, d] = sum[t] using bf16 (p[b, h, t] * v_scale[b, h, t] * v[b, h, t, d])
             o_sum = o_sum * scale[:, None]
@@ -2862,7 +2810,7 @@ def _paged_decode_flash_decode(
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
             table_at = table_ptr + b * table_stride_B + quotients(t_start, t, P, PARTIAL_T) * table_stride_1
             mask_2 = (t < T) & (t + 1 <= len_2)
-            table = tl.load(table_at, mask=mask_2, other=0) if t_part == 1 else tl.load(table_at)
+            table = tl.load(table_at, mask=mask_2, other=0)
             k_at = (
                 k_ptr
                 + table.to(INDEX)[None, :] * k_stride_N
@@ -2984,7 +2932,7 @@ def _paged_decode_flash_decode_described(
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
             table_at = table_ptr + b * table_stride_B + quotients(t_start, t, P, PARTIAL_T) * table_stride_1
             mask = (t < T) & (t + 1 <= len_2)
-            table = tl.load(table_at, mask=mask, other=0) if t_part == 1 else tl.load(table_at)
+            table = tl.load(table_at, mask=mask, other=0)
             k_at = (
                 k_ptr
                 + table.to(INDEX)[None, :] * k_stride_N
@@ -3133,7 +3081,7 @@ def _paged_decode_flash_decode_part(
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
             table_at = table_ptr + b * table_stride_B + quotients(t_start, t, P, PARTIAL_T) * table_stride_1
             mask_2 = (t < T) & (t + 1 <= len_2)
-            table = tl.load(table_at, mask=mask_2, other=0) if t_part == 1 else tl.load(table_at)
+            table = tl.load(table_at, mask=mask_2, other=0)
             k_at = (
                 k_ptr
                 + table.to(INDEX)[None, :] * k_stride_N
@@ -3306,7 +3254,7 @@ def _paged_decode_flash_decode_part_described(
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
             table_at = table_ptr + b * table_stride_B + quotients(t_start, t, P, PARTIAL_T) * table_stride_1
             mask = (t < T) & (t + 1 <= len_2)
-            table = tl.load(table_at, mask=mask, other=0) if t_part == 1 else tl.load(table_at)
+            table = tl.load(table_at, mask=mask, other=0)
             k_at = (
                 k_ptr
                 + table.to(INDEX)[None, :] * k_stride_N

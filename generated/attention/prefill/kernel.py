@@ -1794,7 +1794,7 @@ def _configure_attention__unfused_weights(
         options = {
             "BLOCK_L": BLOCK_L,
             "BLOCK_T": BLOCK_T,
-            "num_warps": launch.warps(BLOCK_T * BLOCK_L, 16),
+            "num_warps": launch.warps(BLOCK_T * BLOCK_L, 32, 8 if BLOCK_T * BLOCK_L <= 8192 else 16),
             "num_stages": 1,
             "enable_fp_fusion": True,
         }

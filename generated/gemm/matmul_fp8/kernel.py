@@ -251,8 +251,7 @@ def _configure_matmul_fp8_product(
     """Kernel, grid and launch options of `product` for one shape."""
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
-        (256, 128, 128, 8, 3),
-        (128, 128, 128, 4, 3),
+        (128, 128, 128, 8, 3),
         (128, 64, 128, 4, 3),
         (64, 128, 128, 4, 4),
         (64, 64, 128, 4, 4),

@@ -134,11 +134,11 @@ def _kl_div_rows_streamed(
     b_sum = tl.sum(b_sum_lanes * scale_4)
     # a row without a finite value is what IEEE arithmetic makes of it
     b_sum = tl.where((b_m == float("-inf")) & (V > 0), float("nan"), b_sum)
-    a_m_lanes_apart = (
-        tl.where(a_m == float("-inf"), 0.0, a_m) - tl.where(a_m_lanes == float("-inf"), 0.0, a_m_lanes)
+    a_m_lanes_apart = tl.where(a_m == float("-inf"), 0.0, a_m) - tl.where(
+        a_m_lanes == float("-inf"), 0.0, a_m_lanes
     )
-    b_m_lanes_apart = (
-        tl.where(b_m == float("-inf"), 0.0, b_m) - tl.where(b_m_lanes == float("-inf"), 0.0, b_m_lanes)
+    b_m_lanes_apart = tl.where(b_m == float("-inf"), 0.0, b_m) - tl.where(
+        b_m_lanes == float("-inf"), 0.0, b_m_lanes
     )
     apart = tl.sum((apart_lanes - a_m_lanes_apart * a_sum_lanes + b_m_lanes_apart * a_sum_lanes) * scale_3)
     # a row without a finite value is what IEEE arithmetic makes of it
@@ -155,7 +155,7 @@ def _configure_kl_div_rows(M: int, V: int, width: int, *, tuned: launch.Tuning =
         options = {
             "BLOCK_M": BLOCK_M,
             "BLOCK_V": BLOCK_V,
-            "num_warps": launch.warps(BLOCK_V * BLOCK_M, 16),
+            "num_warps": launch.warps(BLOCK_V * BLOCK_M, 32, 8 if BLOCK_V * BLOCK_M <= 8192 else 16),
             "num_stages": 1,
             "enable_fp_fusion": True,
         }

@@ -132,7 +132,7 @@ def _configure_label_smoothing_rows(M: int, V: int, width: int, *, tuned: launch
         options = {
             "BLOCK_M": BLOCK_M,
             "BLOCK_V": BLOCK_V,
-            "num_warps": launch.warps(BLOCK_V * BLOCK_M, 16),
+            "num_warps": launch.warps(BLOCK_V * BLOCK_M, 32, 8 if BLOCK_V * BLOCK_M <= 8192 else 16),
             "num_stages": 1,
             "enable_fp_fusion": True,
         }

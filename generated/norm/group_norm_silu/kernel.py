@@ -270,7 +270,7 @@ def _configure_group_norm_silu_nchw_groups(
         options = {
             "BLOCK_K": BLOCK_K,
             "BLOCK_S": BLOCK_S,
-            "num_warps": launch.warps(BLOCK_K * BLOCK_S, 16),
+            "num_warps": launch.warps(BLOCK_K * BLOCK_S, 32, 8 if BLOCK_K * BLOCK_S <= 8192 else 16),
             "num_stages": 1,
             "enable_fp_fusion": True,
         }
@@ -648,7 +648,7 @@ def _configure_group_norm_silu_nhwc_groups(
         options = {
             "BLOCK_S": BLOCK_S,
             "BLOCK_K": BLOCK_K,
-            "num_warps": launch.warps(BLOCK_S * BLOCK_K, 16),
+            "num_warps": launch.warps(BLOCK_S * BLOCK_K, 32, 8 if BLOCK_S * BLOCK_K <= 8192 else 16),
             "num_stages": 1,
             "enable_fp_fusion": True,
         }
@@ -660,7 +660,7 @@ def _configure_group_norm_silu_nhwc_groups(
         options = {
             "BLOCK_S": BLOCK_S,
             "BLOCK_K": BLOCK_K,
-            "num_warps": launch.warps(BLOCK_K * BLOCK_S, 16),
+            "num_warps": launch.warps(BLOCK_K * BLOCK_S, 32),
             "num_stages": 3,
             "enable_fp_fusion": True,
         }

@@ -97,7 +97,7 @@ def _configure_int8_per_token_rows(M: int, N: int, width: int, *, tuned: launch.
         options = {
             "BLOCK_M": BLOCK_M,
             "BLOCK_N": BLOCK_N,
-            "num_warps": launch.warps(BLOCK_N * BLOCK_M, 16),
+            "num_warps": launch.warps(BLOCK_N * BLOCK_M, 16, 8 if BLOCK_N * BLOCK_M <= 8192 else 16),
             "num_stages": 1,
             "enable_fp_fusion": True,
         }

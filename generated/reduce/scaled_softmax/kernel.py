@@ -138,7 +138,7 @@ def _configure_scaled_softmax_weights(M: int, N: int, width: int, *, tuned: laun
         options = {
             "BLOCK_M": BLOCK_M,
             "BLOCK_N": BLOCK_N,
-            "num_warps": launch.warps(BLOCK_N * BLOCK_M, 16),
+            "num_warps": launch.warps(BLOCK_N * BLOCK_M, 32, 8 if BLOCK_N * BLOCK_M <= 8192 else 16),
             "num_stages": 1,
             "enable_fp_fusion": True,
         }
@@ -364,7 +364,7 @@ def _configure_scaled_softmax__fused_rows(
         options = {
             "BLOCK_M": BLOCK_M,
             "BLOCK_N": BLOCK_N,
-            "num_warps": launch.warps(BLOCK_N * BLOCK_M, 16),
+            "num_warps": launch.warps(BLOCK_N * BLOCK_M, 32, 8 if BLOCK_N * BLOCK_M <= 8192 else 16),
             "num_stages": 1,
             "enable_fp_fusion": True,
         }
@@ -579,7 +579,7 @@ def _configure_scaled_softmax__split_weights(
         options = {
             "BLOCK_M": BLOCK_M,
             "BLOCK_N": BLOCK_N,
-            "num_warps": launch.warps(BLOCK_N * BLOCK_M, 16),
+            "num_warps": launch.warps(BLOCK_N * BLOCK_M, 32, 8 if BLOCK_N * BLOCK_M <= 8192 else 16),
             "num_stages": 1,
             "enable_fp_fusion": True,
         }

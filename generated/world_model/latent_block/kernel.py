@@ -5485,7 +5485,7 @@ def _configure_latent_block__naive_weights(
         options = {
             "BLOCK_I": BLOCK_I,
             "BLOCK_J": BLOCK_J,
-            "num_warps": launch.warps(BLOCK_J * BLOCK_I, 16),
+            "num_warps": launch.warps(BLOCK_J * BLOCK_I, 32, 8 if BLOCK_J * BLOCK_I <= 8192 else 16),
             "num_stages": 1,
             "enable_fp_fusion": True,
         }
