@@ -32,10 +32,18 @@ def formula(op: Op) -> tuple[str, ...]:
     return _Formula(op).lines()
 
 
+OWN = frozenset({"real", "half", "half16", "torch", "device"})
+
+
 def parameters(op: Op) -> list[str]:
     """Names that ``reference`` takes in order: the inputs, in Python's spelling."""
     outs, later = {t.name for t in op.results}, {s.name for s in keyword_scalars(op)}
-    return [escape(p) for p in op.parameters if p not in outs | later]
+    return [_own(p) for p in op.parameters if p not in outs | later]
+
+
+def _own(name: str) -> str:
+    """The name of something that comes by position, which gives way to the formula's own names."""
+    return f"{name}_" if name in OWN else escape(name)
 
 
 def keywords(op: Op) -> list[str]:
@@ -91,10 +99,11 @@ class _Formula(Results):
     def __init__(self, op: Op) -> None:
         self.op = op
         self.facts = facts_of(op)
-        self.names = {
-            n: escape(n) for n in (*op.dims, *(t.name for t in op.tensors), *(s.name for s in op.scalars))
-        }
-        self.taken = {*self.names.values(), "real", "half", "half16", "torch", "device"}
+        named = {s.name for s in keyword_scalars(op)}
+        self.names = {n: escape(n) for n in (*op.dims, *named)}
+        placed = (*(t.name for t in op.tensors), *(s.name for s in op.scalars))
+        self.names |= {n: _own(n) for n in placed if n not in named}
+        self.taken = {*self.names.values(), *OWN}
         self.taken |= {f"{self.names[t.name]}_dtype" for t in op.tensors}
         self.body: list[str] = []
         self.var: dict[str, tuple[str, tuple[str, ...]]] = {}
