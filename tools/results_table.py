@@ -1,12 +1,14 @@
 """Results of drivers as one Markdown table: ``python -m tools.results_table results/h200``.
 
 Each row is one workload: what was measured, beside a plain stream or matrix product of the same run and
-the fastest correct peer. Nothing is computed that is not in the files.
+the fastest correct peer. Nothing is computed that is not in the files. A † says that the kernel was another text
+than the one in ``generated/``.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,11 +20,25 @@ HEAD = (
 )
 
 
+GENERATED = Path(__file__).resolve().parents[1] / "generated"
+
+
+def earlier(document: dict[str, Any], generated: Path = GENERATED) -> bool:
+    """Whether a result was measured with another text of its kernel than the generated one."""
+    if "spec" not in document:
+        return False
+    spec = Path(document["spec"])
+    path = generated / spec.relative_to(spec.parts[0]).with_suffix("") / "kernel.py"
+    known = document["environment"]["software"].get("kernel_hash")
+    return not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != known
+
+
 def rows(document: dict[str, Any]) -> Iterator[str]:
     """A row per result of one driver's JSON."""
+    mark = " †" if earlier(document) else ""
     for result in document["results"]:
         dtypes = ", ".join(result["dtypes"].values()) or "as written"
-        lead = f"| {document['op']} | {result['workload']} | {dtypes} |"
+        lead = f"| {document['op']}{mark} | {result['workload']} | {dtypes} |"
         measured = result["measured"]
         if not measured or measured["status"] != "ok":
             reason = measured["reason"] if measured else "not measured"

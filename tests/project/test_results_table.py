@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tools.results_table import HEAD, main, table
+from tools.results_table import HEAD, earlier, main, table
 
 
 def document(**measured):
@@ -41,6 +41,18 @@ def test_a_matrix_bound_row_stands_beside_a_product(tmp_path):
     data = document(status="ok", time_s=4e-3, bound="tensor", rates={}, share=None, baseline=None)
     row = table([written(tmp_path, "a.json", data)]).splitlines()[-1]
     assert row == "| o | w | bf16 | 4000.0 | 500 TFLOP/s | 62% of a bf16 product | - | - | - |"
+
+
+def test_a_result_of_another_kernel_is_marked(tmp_path):
+    from hashlib import sha256
+
+    kernel = tmp_path / "reduce/softmax/kernel.py"
+    kernel.parent.mkdir(parents=True)
+    kernel.write_text("now")
+    for text, marked in (("now", False), ("before", True)):
+        known = {"kernel_hash": sha256(text.encode()).hexdigest()}
+        measured = {"spec": "specs/reduce/softmax.op", "environment": {"software": known}}
+        assert earlier(measured, tmp_path) is marked
 
 
 def test_a_fault_is_a_row_that_says_so(tmp_path):
