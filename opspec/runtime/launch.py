@@ -271,8 +271,14 @@ def warps(elements: int, per_thread: int, most: int = 16) -> int:
 Tile = tuple[int, int, int, int, int]
 
 
+def fills(programs: int, multiprocessors: int = 132) -> bool:
+    """Whether so many programs leave at most one of 16 multiprocessors idle: a power of two just below their
+    number is worth its larger tiles."""
+    return 16 * programs >= 15 * multiprocessors
+
+
 def pick_tile(tiles: Iterable[Tile], rows: int, columns: int, batch: int = 1, programs: int = 132) -> Tile:
-    """The first tile (rows, columns, k, warps, stages) that fills ``programs``, else the last.
+    """The first tile (rows, columns, k, warps, stages) that all but fills ``programs``, else the last.
 
     A tile with more rows or columns than the next power of two of the problem is passed over.
     """
@@ -281,7 +287,7 @@ def pick_tile(tiles: Iterable[Tile], rows: int, columns: int, batch: int = 1, pr
         last = tile
         if tile[0] > power_of_2(rows, 16) or tile[1] > power_of_2(columns, 16):
             continue
-        if triton.cdiv(rows, tile[0]) * triton.cdiv(columns, tile[1]) * batch >= programs:
+        if fills(triton.cdiv(rows, tile[0]) * triton.cdiv(columns, tile[1]) * batch, programs):
             return tile
     assert last is not None
     return last
@@ -331,7 +337,7 @@ def pick_chain(
         if block > power_of_2(rows, 16) or not _holds(choice, accumulated, kept, halves, width, shared):
             continue
         best = best or choice
-        if triton.cdiv(rows, block) * others >= 132:
+        if fills(triton.cdiv(rows, block) * others):
             return choice
         if block < best[0]:
             best = choice

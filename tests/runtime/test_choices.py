@@ -96,3 +96,15 @@ def test_an_aligned_operand_is_not_copied():
     call = Call(torch.device("cpu"), [x])
     assert copying.aligned_rows(call, x) is x
     assert call.workspaces == []
+
+
+def test_a_device_that_is_all_but_full_keeps_the_larger_tile():
+    tiles = ((64, 16, 128, 4, 4), (16, 16, 128, 2, 4))
+    assert launch.pick_tile(tiles, 8192, 16) == tiles[0]  # 128 programs of 132
+    assert launch.pick_tile(tiles, 7168, 16) == tiles[1]  # 112
+
+
+def test_a_block_lies_in_one_group_where_the_group_allows_it():
+    assert launch.dividing(256, 128) == 128
+    assert launch.dividing(128, 384) == 128
+    assert launch.dividing(128, 48) == 128  # a block of 16 would cost more than the groups
