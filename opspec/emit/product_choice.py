@@ -1,0 +1,331 @@
+"""Blocks, warps and stages of block products: tiles of a plain product, rows and chunks of a chain.
+
+Tiles come from the resource model: one that the target's shared memory can't hold is never offered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from opspec.emit.choice import Choice, Sizes
+from opspec.emit.host import host_int
+from opspec.emit.signature import KernelText
+from opspec.ir.dtypes import I4, choices
+from opspec.ir.values import Extent
+from opspec.schedule.nested import nested_product
+from opspec.schedule.plan import Variant
+from opspec.schedule.resources import (
+    Limits,
+    epilogue_registers,
+    held_elements,
+    loaded_apart,
+    offered_tiles,
+    operand_kind,
+    result_bits,
+    side_by_side,
+)
+from opspec.schedule.shapes import beside_rows, never_together, three_deep, tiles_beside
+from opspec.schedule.tile import Fetch, Loop, TileProgram, statements
+from opspec.schedule.whole import held_whole
+
+DEPTH = 128  # of a tile whose summed index is whole
+PER_STEP = 8192  # elements of a step beside a product that no matrix unit runs
+LEAST = 256  # of a chunk that every workload fills, so that short streams need no binary of their own
+CHUNK = 64  # elements per row of a further value over rows and a chunk, alive beside the scores
+# the least depth of a product with four bits an element: Triton gives a thread eight of them in a row
+PACKED = 64
+ACCUMULATOR = 16384  # elements of a product's accumulator, beside which its epilogue fits
+
+
+def product_choice(
+    variant: Variant,
+    text: KernelText,
+    names: Mapping[str, str],
+    limits: Limits,
+    sizes: Sizes,
+    cases: Sequence[Mapping[str, int]],
+    *,
+    last: bool,
+) -> Choice:
+    """The configuration of a variant with block products; ``cases``: the shapes of the workloads."""
+    roles = variant.roles
+    extent = {a.name: host_int(a.extent, names) for a in variant.program.axes}
+    # a matrix unit takes 32 bytes of depth at least
+    deep = {
+        p.k
+        for p in roles.products.values()
+        if p.cast is not None and min(d.bits for d in choices(p.cast)) == 8
+    }
+    least = {axis: 32 if axis in deep else 16 for axis in text.blocks}
+    least |= dict.fromkeys(_packed(variant.program) & set(text.blocks), PACKED)
+    lines: list[str] = []
+    fixed: list[str] = []
+    for axis in roles.tile:
+        if axis in text.blocks:
+            lines.append(f"{text.blocks[axis]} = launch.power_of_2({extent[axis]}, {least[axis]})")
+            fixed.append(text.blocks[axis])
+    product = next(iter(roles.products.values()))
+    batch = [extent[a] for a in roles.grid if a not in text.blocks]
+    blocked = [a for a in roles.stream if a in text.blocks]
+    if nested_product(variant.program) is not None and not fixed:
+        return _matmul_choice(variant, text, extent, least, batch, limits, sizes)
+    if {product.rows, product.columns} <= set(roles.grid):
+        if blocked == [product.k] and not fixed:
+            return _matmul_choice(variant, text, extent, least, batch, limits, sizes)
+        if not blocked and roles.stream and set(roles.tile) == {product.k}:
+            choice = _matmul_choice(variant, text, extent, least, batch, limits, sizes, depth="_")
+            test = None if last else f"{fixed[0]} <= {sizes.product or DEPTH}"
+            return replace(choice, lines=(*lines, *choice.lines), test=test)
+    short = {a: min((variant.program.axis(a).extent.evaluate(c) for c in cases), default=1) for a in blocked}
+    filled = {a: min(1 << max(e - 1, 0).bit_length(), LEAST) for a, e in short.items()}
+    return _chain_choice(variant, text, extent, least, filled, lines, fixed, limits, sizes, last=last)
+
+
+def _packed(program: TileProgram) -> set[str]:
+    """Axes along which a tensor is loaded that holds two elements in a byte."""
+    packed = {t.name for t in program.tensors if t.dtype == I4}
+    fetched = [s for s in statements(program.body) if isinstance(s, Fetch) and s.tensor in packed]
+    return {a for s in fetched for a in s.at[-1].free_indices()}
+
+
+def _matmul_choice(
+    variant: Variant,
+    text: KernelText,
+    extent: Mapping[str, str],
+    least: Mapping[str, int],
+    batch: list[str],
+    limits: Limits,
+    sizes: Sizes,
+    *,
+    depth: str | None = None,
+) -> Choice:
+    """Rows and columns in parallel, the summed index streamed: the first tile that fills the device.
+
+    ``depth``: what takes the tile's depth where the block along the summed index is chosen elsewhere.
+    """
+    product = next(iter(variant.roles.products.values()))
+    kind = operand_kind(variant.program)
+    busy, sharing = epilogue_registers(variant.program), side_by_side(variant.program)
+    result, apart = result_bits(variant.program), loaded_apart(variant.program)
+    if nested_product(variant.program) is not None:
+        busy, result = 1, 0  # what a step folds lives beside the accumulator, of which nothing is stored
+
+    def offered(kind: str, *, descriptors: bool) -> str:
+        if sizes.product is not None:
+            return _tiles_text(((sizes.product, sizes.product, least[product.k], 4, 2),))
+        return _tiles_text(
+            offered_tiles(limits, kind, busy, sharing, descriptors=descriptors, result=result, apart=apart)
+        )
+
+    blocks = [text.blocks[product.rows], text.blocks[product.columns], depth or text.blocks[product.k]]
+    lines = ["# rows, columns, depth, warps, stages: the first that fills the device"]
+    lines.append(f"tiles = {offered(kind, descriptors=False)}")
+    lines.append("if width == 4:")
+    lines.append(f"    tiles = {offered('32', descriptors=False)}")
+    if text.described is not None:
+        lines.append("elif described:")
+        lines.append(f"    tiles = {offered(kind, descriptors=True)}")
+    if sizes.product is None and kind == "16":
+        lines.append("elif not aligned:")
+        lines.append(
+            "    tiles = tiles[1:]  # loads of single elements need the registers of the widest tile"
+        )
+    count = f", {' * '.join(batch)}" if batch else ""
+    lines.append(
+        f"{', '.join(blocks)}, num_warps, num_stages = launch.pick_tile(tiles, {extent[product.rows]}, {extent[product.columns]}{count})"
+    )
+    return Choice(
+        kernel=text.name, test=None, lines=tuple(lines), blocks=tuple(dict.fromkeys(text.blocks.values())),
+        warps="num_warps", stages="num_stages",
+    )  # fmt: skip
+
+
+def _chain_choice(
+    variant: Variant,
+    text: KernelText,
+    extent: Mapping[str, str],
+    least: Mapping[str, int],
+    filled: Mapping[str, int],
+    lines: list[str],
+    fixed: list[str],
+    limits: Limits,
+    sizes: Sizes,
+    *,
+    last: bool,
+) -> Choice:
+    """Rows in parallel, some axes whole, the others streamed: rows and chunk from what a thread and a
+    multiprocessor hold. A chunk that every workload fills (``filled``) is no smaller for short streams."""
+    roles = variant.roles
+    rows = [a for a in roles.grid if a in text.blocks]
+    streams = [a for a in roles.stream if a in text.blocks]
+    most = sizes.held ** len(fixed) if sizes.product else sizes.held
+    joint = " + " if never_together(variant.program, roles.tile) else " * "
+    test = f"{joint.join(fixed)} <= {most}" if fixed and not last else None
+    blocks = tuple(dict.fromkeys(text.blocks.values()))
+    if sizes.product is None and len(rows) == 1 and not roles.stream and len(fixed) > 1:
+        return _whole_choice(variant, text, extent, rows[0], lines, limits, last=last)
+    holds = held_elements(variant.program, rows[0], frozenset(streams)) if len(rows) == 1 else None
+    multiplied = {a for p in roles.products.values() for a in (p.rows, p.columns, p.k)}
+    deep = three_deep(variant.program, {*rows, *streams} & multiplied)
+    if (
+        sizes.product is None
+        and len(rows) == 1
+        and not deep
+        and _across(variant) == (rows[0], streams, roles.tile)
+    ):
+        return _across_choice(variant, text, extent, least, rows[0], lines, limits, test)
+    if sizes.product is not None or holds is None or not streams or not holds.axes <= set(roles.tile) or deep:
+        for axis in (*rows, *streams):
+            size = "64 if width < 4 else 32" if axis in streams else "128 if width < 4 else 32"
+            if axis in rows and fixed:
+                # the f32 accumulator takes a quarter of the registers, and its epilogue about as many
+                room, beside = _room(variant.program, axis, text, fixed)
+                size = f"max(16, min(128, launch.share({room} if width < 4 else {room // 4}, {beside})))"
+            if axis in deep:
+                size = str(least[axis])
+            if sizes.product is not None:
+                size = str(max(sizes.product, least[axis]))
+            lines.append(_block(text, extent, axis, least[axis], size))
+        return Choice(
+            kernel=text.name, test=test, lines=tuple(lines), blocks=blocks,
+            warps="8 if width < 4 else 4", stages="2",
+        )  # fmt: skip
+    others = [extent[a] for a in roles.grid if a not in text.blocks]
+    count = tiles_beside(variant.program, rows[0], streams)
+    further = f" + {CHUNK * count}" if count else ""
+    arguments = [
+        extent[rows[0]],
+        _sum(holds.accumulated, text.blocks) + further,
+        *(_sum(tiles, text.blocks) for tiles in (holds.kept, holds.loaded)),
+        "width",
+        str(limits.shared_memory),
+        " * ".join(others) or "1",
+        *(["edged=True"] if _edged(variant.program, rows[0]) else []),
+        *(["narrow=described"] if holds.narrow and text.described is not None else []),
+    ]
+    lines.append("# rows, chunk, warps, stages: the first that registers and shared memory hold")
+    lines.append(
+        f"{text.blocks[rows[0]]}, chunk, num_warps, num_stages = launch.pick_chain({', '.join(arguments)})"
+    )
+    for axis in streams:
+        if axis in multiplied:
+            low = max(filled.get(axis, 0), least[axis])
+            if low > least[axis]:
+                lines.append(f"{text.blocks[axis]} = min(chunk, launch.power_of_2({extent[axis]}, {low}))")
+            else:
+                lines.append(_block(text, extent, axis, low, "chunk"))
+        else:
+            # no matrix unit: every element of rows times chunk times what is whole lives in registers
+            beside = ", ".join([str(PER_STEP), text.blocks[rows[0]], *fixed])
+            lines.append(_block(text, extent, axis, 1, f"launch.share({beside})"))
+    return Choice(
+        kernel=text.name, test=test, lines=tuple(lines), blocks=blocks, warps="num_warps", stages="num_stages"
+    )
+
+
+def _across(variant: Variant) -> tuple[str, list[str], tuple[str, ...]] | None:
+    """The rows, the stream and the whole columns of a program's only product."""
+    products = list(variant.roles.products.values())
+    if len(products) != 1:
+        return None
+    p = products[0]
+    whole, rows = (p.columns, p.rows) if p.columns in variant.roles.tile else (p.rows, p.columns)
+    return rows, [p.k], (whole,)
+
+
+def _across_choice(
+    variant: Variant,
+    text: KernelText,
+    extent: Mapping[str, str],
+    least: Mapping[str, int],
+    rows: str,
+    lines: list[str],
+    limits: Limits,
+    test: str | None,
+) -> Choice:
+    """A product whose columns a program holds whole, and what folds them: as many rows as registers hold."""
+    (whole,), k = variant.roles.tile, next(iter(variant.roles.products.values())).k
+    outside = [s for s in variant.program.body if isinstance(s, Fetch) and {rows, whole} <= set(s.var.axes)]
+    room = str(2 * ACCUMULATOR)
+    if outside:
+        # what is loaded beside the accumulator takes registers, more where addresses do too
+        wide = text.described is not None
+        room = (
+            f"{2 * ACCUMULATOR} if described and {text.blocks[whole]} <= 256 else {ACCUMULATOR}"
+            if wide
+            else str(ACCUMULATOR)
+        )
+    others = [extent[a] for a in variant.roles.grid if a != rows]
+    arguments = [
+        extent[rows],
+        text.blocks[whole],
+        " * ".join(others) or "1",
+        room,
+        "width",
+        str(limits.shared_memory),
+    ]
+    lines.append("# rows, warps, stages: what registers and shared memory hold beside whole columns")
+    lines.append(f"{text.blocks[rows]}, num_warps, num_stages = launch.pick_rows({', '.join(arguments)})")
+    lines.append(_block(text, extent, k, least[k], "64 if width < 4 else 32"))
+    return Choice(
+        kernel=text.name, test=test, lines=tuple(lines), blocks=tuple(dict.fromkeys(text.blocks.values())),
+        warps="num_warps", stages="num_stages",
+    )  # fmt: skip
+
+
+def _whole_choice(
+    variant: Variant,
+    text: KernelText,
+    extent: Mapping[str, str],
+    rows: str,
+    lines: list[str],
+    limits: Limits,
+    *,
+    last: bool,
+) -> Choice:
+    """Several products on whole axes, nothing streamed: rows from what registers and shared memory hold."""
+    held, block = held_whole(variant.program, rows), text.blocks[rows]
+    sums = [_sum(tiles, text.blocks) for tiles in (held.accumulated, held.kept, held.loaded)]
+    arguments = [extent[rows], *sums, "width", str(limits.shared_memory)]
+    lines.append(f"{block} = launch.whole_rows({', '.join(arguments)})")
+    if last:
+        lines.append(f"{block} = max({block}, 16)")
+    return Choice(
+        kernel=text.name, test=None if last else f"{block} > 0", lines=tuple(lines),
+        blocks=tuple(dict.fromkeys(text.blocks.values())), warps=f"8 if {block} > 64 else 4", stages="1",
+        words="a multiprocessor holds two such programs",
+    )  # fmt: skip
+
+
+def _room(program: TileProgram, rows: str, text: KernelText, fixed: Sequence[str]) -> tuple[int, str]:
+    """How many elements of a block product's result registers hold, and what those of a row are."""
+    summed, axes = beside_rows(program, rows)
+    names = [text.blocks[a] for a in axes]
+    if len(fixed) < 2 or not names or not set(names) <= set(fixed):
+        return ACCUMULATOR, ", ".join(fixed)
+    widest = f"max({', '.join(names)})" if len(names) > 1 else names[0]
+    return ACCUMULATOR // 2 if summed else ACCUMULATOR, widest
+
+
+def _edged(program: TileProgram, rows: str) -> bool:
+    """Whether a stream's inner part depends on the block of rows."""
+    for s in statements(program.body):
+        if isinstance(s, Loop) and s.inner is not None:
+            bounds = [v for v in (s.inner.start, s.inner.stop) if isinstance(v, Extent)]
+            if any({f"{rows}.first", f"{rows}.last"} & v.value.free_indices() for v in bounds):
+                return True
+    return False
+
+
+def _block(text: KernelText, extent: Mapping[str, str], axis: str, low: int, high: str) -> str:
+    return f"{text.blocks[axis]} = launch.power_of_2({extent[axis]}, {low}, {high})"
+
+
+def _sum(tiles: Sequence[tuple[str, ...]], blocks: Mapping[str, str]) -> str:
+    """Elements of several block shapes together, as text."""
+    return " + ".join(" * ".join(blocks[a] for a in axes) or "1" for axes in tiles) or "0"
+
+
+def _tiles_text(tiles: tuple[tuple[int, ...], ...]) -> str:
+    return f"({', '.join(str(t) for t in tiles)}{',' if len(tiles) == 1 else ''})"
