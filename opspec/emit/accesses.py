@@ -12,7 +12,7 @@ from opspec.emit.signature import block_names, descriptor, identifiers, pointer,
 from opspec.ir.dtypes import F8E5M2, F32, I4, DType, DTypeParam, Storage, compute_dtype
 from opspec.ir.integers import Int
 from opspec.ir.program import Tensor
-from opspec.ir.values import Compare, Literal, Value, integers, walk
+from opspec.ir.values import Compare, Extent, Literal, Value, integers, walk
 from opspec.schedule.exact import holds, number
 from opspec.schedule.nested import nested_product
 from opspec.schedule.resources import operand_kind, side_by_side
@@ -135,6 +135,11 @@ class Accesses:
             return False
         if any(axis in i.free_indices() for i in s.at[:-1]) or self.x.dims[axis] != (axis,):
             return False
+        beside = tuple(
+            m for m in s.masks if axis in {n for v in walk(m) for i in integers(v) for n in i.free_indices()}
+        )
+        if not all(ends(m, axis) for m in beside):
+            return False  # of a byte the first element says whether it is loaded
         place = f"{self.names[axis]}_byte"
         while place in self.x.axes or place in self.names.values():
             place += "_"
@@ -155,9 +160,6 @@ class Accesses:
             text = f"{text} if {self.edge} else {load(always)}"
         self.names[axis] = own
         self.put(f"{s.var.name} = {self.x.call('nibbles', text)[0]}")
-        beside = tuple(
-            m for m in s.masks if axis in {n for v in walk(m) for i in integers(v) for n in i.free_indices()}
-        )
         if beside:  # the last byte may hold one element alone
             text = self.chosen(beside, s.var.axes, (s.var.name, ATOM), "0")[0]
             self.put(f"{s.var.name} = {text}")
@@ -312,6 +314,18 @@ class Accesses:
         self.scopes[-1][text] = name
         self.put(f"{name} = {text}")
         return name
+
+
+def ends(mask: Value, axis: str) -> bool:
+    """Whether a mask that holds at an index of an axis holds at every one before it."""
+    match mask:
+        case Compare(op="lt" | "le", a=Extent(value=a), b=Extent(value=b)):
+            if axis not in (b - a).free_indices():
+                return True
+            split = (b - a).affine([axis])
+            slope = None if split is None else split[0][axis].constant
+            return slope is not None and slope <= 0
+    return False
 
 
 def _taps(at: Int, stream: str, grid: set[str]) -> bool:
