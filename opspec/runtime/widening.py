@@ -15,7 +15,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-INTERPRETED = tl.constexpr(triton.knobs.runtime.interpret)
+from opspec.runtime.targets import INTERPRETED
 
 
 @triton.constexpr_function

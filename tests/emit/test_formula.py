@@ -42,7 +42,9 @@ def arguments(op, case):
     scalars = {k: float(np.float32(v)) if isinstance(v, float) else v for k, v in case.scalars.items()}
     given = {**case.inputs, **scalars, **{d: case.dims[d] for d in free_dims(op)}}
     by_name = {escape(k): wide(v) for k, v in given.items()}
-    by_name |= {f"{k}_": wide(v) for k, v in given.items() if escape(k) == k}  # beside a name of the formula's own
+    by_name |= {
+        f"{k}_": wide(v) for k, v in given.items() if escape(k) == k
+    }  # beside a name of the formula's own
     return [by_name[p] for p in parameters(op)], {k: by_name[k] for k in keywords(op)}
 
 
