@@ -72,7 +72,7 @@ def test_pytorch_may_on_a_gpu(name: str):
         (PREFILL, "T", 3),
         (PREFILL, "L", 6),
         (PREFILL, "B", 4),
-        (PRODUCT, "M", 6),
+        (PRODUCT, "M", 7),
         (PRODUCT, "K", 3),
     ],
     ids=[
@@ -84,7 +84,7 @@ def test_pytorch_may_on_a_gpu(name: str):
         "keys of a prefill",
         "queries of a prefill: four tiles and two of parts",
         "batch of a prefill",
-        "rows of a product: six tiles",
+        "rows of a product: seven tiles",
         "depth of a product",
     ],
 )
