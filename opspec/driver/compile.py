@@ -7,7 +7,6 @@ so they go to the terminal and an ignored cache, never into committed files.
 from __future__ import annotations
 
 import types
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,9 @@ from opspec.driver.targets import Target
 from opspec.emit.host import stored_extents
 from opspec.emit.names import escape
 from opspec.emit.signature import descriptor, identifiers, pointer, stride
-from opspec.emit.starting import TOGETHER, KernelLaunch, streamed_tensors
+from opspec.emit.starting import TOGETHER, KernelLaunch, streamed_tensors, taken_tensors
 from opspec.ir.dtypes import DType, DTypeParam
-from opspec.ir.program import Module, Op, Tensor
+from opspec.ir.program import Module, Op
 from opspec.schedule.adjacent import adjacent_axes
 from opspec.schedule.nested import nested_product
 
@@ -131,22 +130,14 @@ def started(
         return kernel, options, tiles
     partial = text.split.partial
     used = partial.described if tiles is not None and partial.described is not None else partial
-    given = dict(zip((t.name for t in _taken(launch, chosen.params)), tiles or (), strict=False))
-    mine = tuple(given.get(t.name) for t in _taken(launch, used.params)) if used.tiles else None
+    given = dict(zip((t.name for t in taken_tensors(launch, chosen.params)), tiles or (), strict=False))
+    mine = tuple(given.get(t.name) for t in taken_tensors(launch, used.params)) if used.tiles else None
     if set(text.edges) - set(partial.edges):
         options = runtime.without_edges(options)
     options = {k: v for k, v in options.items() if k in used.constexprs or not k.isupper()}
     if "GROUP" in used.constexprs:
         options["GROUP"] = TOGETHER
     return getattr(kernels, used.name), options, mine
-
-
-def _taken(launch: KernelLaunch, params: Sequence[str]) -> list[Tensor]:
-    """The tensors among the parameters of a kernel, workspace of parts too."""
-    split = next((t.split for t in launch.texts if t.split is not None), None)
-    parts = split.split.parts if split is not None else ()
-    every = (*launch.plan.block.tensors, *parts)
-    return [t for t in every if {pointer(t.name), descriptor(t.name)} & set(params)]
 
 
 def _width(dtype: DType | DTypeParam, dtypes: dict[str, DType]) -> int:
@@ -190,7 +181,7 @@ def _compile(
             signature[stride(tensor, i)] = "i32"
             values[stride(tensor, i)] = step
             step *= stored_extents(tensor)[i].evaluate(full)
-    taken = _taken(launch, kernel.arg_names)
+    taken = taken_tensors(launch, kernel.arg_names)
     for tensor, tile in zip(taken, tiles or (), strict=bool(tiles)):
         if tile is not None:
             units = isinstance(tile, Pairs)

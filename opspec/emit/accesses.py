@@ -12,7 +12,7 @@ from opspec.emit.signature import block_names, descriptor, identifiers, pointer,
 from opspec.ir.dtypes import F8E5M2, F32, I4, DType, DTypeParam, Storage, compute_dtype
 from opspec.ir.integers import Int
 from opspec.ir.program import Tensor
-from opspec.ir.values import Compare, Extent, Literal, Value, integers, walk
+from opspec.ir.values import Compare, Extent, Literal, Value, free_indices
 from opspec.schedule.exact import holds, number
 from opspec.schedule.nested import nested_product
 from opspec.schedule.resources import operand_kind, side_by_side
@@ -62,6 +62,16 @@ class Accesses:
     def put(self, text: str) -> None:
         """Add a line at the level of the loop that is open."""
         self.lines.append("    " * self.level + text)
+
+    def fresh(self, name: str) -> str:
+        """The name, with underscores behind it as long as a variable or something of the op has it."""
+        while name in self.x.axes or name in self.names.values():
+            name += "_"
+        return name
+
+    def outside(self, masks: tuple[Value, ...]) -> tuple[Value, ...]:
+        """Those of the masks that the place of a tile inside the domain does not imply."""
+        return tuple(m for m in masks if m not in self.implied)
 
     def quotient(self, axis: str, divisor: Int) -> str | None:
         """``axis // divisor`` of the open stream's places, one number a tile where the host finds that tiles fit."""
@@ -135,14 +145,10 @@ class Accesses:
             return False
         if any(axis in i.free_indices() for i in s.at[:-1]) or self.x.dims[axis] != (axis,):
             return False
-        beside = tuple(
-            m for m in s.masks if axis in {n for v in walk(m) for i in integers(v) for n in i.free_indices()}
-        )
+        beside = tuple(m for m in s.masks if axis in free_indices(m))
         if not all(ends(m, axis) for m in beside):
             return False  # of a byte the first element says whether it is loaded
-        place = f"{self.names[axis]}_byte"
-        while place in self.x.axes or place in self.names.values():
-            place += "_"
+        place = self.fresh(f"{self.names[axis]}_byte")
         half = f"{self.blocks[axis]} // 2"
         first = f"tl.multiple_of({self.started[axis]} // 2, {half})"
         self.put(f"{place} = ({first} + tl.arange(0, {half})).to(INDEX)")
@@ -154,7 +160,7 @@ class Accesses:
             text = f"mask={self.mask(masks, s.var.axes)}, other=0" if masks else ""
             return f"tl.load({', '.join(t for t in (address, text) if t)})"
 
-        always = tuple(m for m in s.masks if m not in self.implied)
+        always = self.outside(s.masks)
         text = load(s.masks)
         if len(always) < len(s.masks):
             text = f"{text} if {self.edge} else {load(always)}"
@@ -203,7 +209,7 @@ class Accesses:
         elif (widened := compute_dtype(tensor.dtype)) != tensor.dtype and not packed:
             suffix = f".to({TL[widened.name]})"
         text = load(s.masks) + suffix
-        always = tuple(m for m in s.masks if m not in self.implied)
+        always = self.outside(s.masks)
         if len(always) < len(s.masks) and len(s.var.axes) > 1 and not general and not packed:
             # inside, the place of a tile says what the mask would; a vector's costs nothing, and Triton then
             # fetches it ahead
@@ -271,9 +277,7 @@ class Accesses:
             text = f"tl.broadcast_to({text}, ({shape}{',' if len(axes) == 1 else ''}))"
         if len(text) < short:
             return text
-        name = f"{label.replace('.', '_')}_at"
-        while name in self.x.axes or name in self.names.values():
-            name += "_"
+        name = self.fresh(f"{label.replace('.', '_')}_at")
         self.put(f"{name} = {text}")
         return name
 

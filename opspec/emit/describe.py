@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from opspec.ir.dtypes import DType, choices
 from opspec.ir.integers import Int, index
 from opspec.ir.program import Tensor
-from opspec.ir.values import Cast, Compare, Extent, Literal, Read, Value
+from opspec.ir.values import Compare, Extent, Literal, Read, Value
+from opspec.schedule.access import plain
 from opspec.schedule.tile import Fetch, Locate, Loop, Multiply, Operand, Scan, TileProgram, Write, statements
 
 Tile = tuple[str | None, ...]  # for each axis of a tensor its block dimension; None: a single index
@@ -85,7 +86,7 @@ def _paired(program: TileProgram, tiles: dict[str, Tile]) -> dict[str, Tile]:
 
 def _fetch_of(operand: Operand, fetched: Mapping[str, Fetch]) -> Fetch | None:
     """The load that an operand is."""
-    value = operand.value.x if isinstance(operand.value, Cast) and operand.value.implicit else operand.value
+    value = plain(operand.value)
     return fetched.get(value.name) if isinstance(value, Read) else None
 
 

@@ -12,14 +12,14 @@ import re
 
 from opspec.emit.formula_reductions import eight_bits, narrow_lines, stored_dtype
 from opspec.emit.formula_results import Results
-from opspec.emit.host import host_int, stored_extents, strip_parens
+from opspec.emit.host import host_int, linear, stored_extents, strip_parens
 from opspec.emit.names import escape
 from opspec.emit.segment_formula import join_segments, split_segments
 from opspec.emit.torch_access import NoFormula
 from opspec.emit.torch_casts import TORCH, unpacked
 from opspec.ir.dtypes import F32, I4, DTypeParam, compute_dtype
 from opspec.ir.facts import facts_of
-from opspec.ir.integers import Dim, Int
+from opspec.ir.integers import Dim
 from opspec.ir.program import Define, Op, ScalarParam, Tensor
 from opspec.ir.values import Reduce, Scan
 
@@ -73,26 +73,10 @@ def told_dims(op: Op) -> list[tuple[str, Tensor, int, int, int]]:
         if isinstance(extent.atom, Dim):
             found.setdefault(extent.atom.name, (extent.atom.name, tensor, k, 1, 0))
     for tensor, k, extent in axes:
-        solved = _linear(extent)
+        solved = linear(extent)
         if solved is not None and solved[0] not in found:
             found[solved[0]] = (solved[0], tensor, k, solved[1], solved[2])
     return list(found.values())
-
-
-def _linear(extent: Int) -> tuple[str, int, int] | None:
-    """Dim, factor and offset of an extent like ``2 * C + 1``."""
-    if len(extent.dims()) != 1:
-        return None
-    factor, offset = 0, 0
-    for monomial, c in extent.terms:
-        match monomial:
-            case ():
-                offset = c
-            case ((Dim(), 1),):
-                factor = c
-            case _:
-                return None
-    return (next(iter(extent.dims())), factor, offset) if factor >= 1 else None
 
 
 class _Formula(Results):

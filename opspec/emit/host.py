@@ -66,6 +66,22 @@ def strip_parens(text: str) -> str:
     return text[1:-1]
 
 
+def linear(extent: Int) -> tuple[str, int, int] | None:
+    """Dim, factor and offset of an extent like ``2 * C + 1``."""
+    if len(extent.dims()) != 1:
+        return None
+    factor, offset = 0, 0
+    for monomial, c in extent.terms:
+        match monomial:
+            case ():
+                offset = c
+            case ((Dim(), 1),):
+                factor = c
+            case _:
+                return None
+    return (next(iter(extent.dims())), factor, offset) if factor >= 1 else None
+
+
 def stored_extents(tensor: Tensor) -> tuple[Int, ...]:
     """The shape of a tensor in memory: two i4 share a byte along the last axis."""
     if tensor.dtype != I4 or not tensor.extents:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from opspec.emit.host import dtype_text, host_int, stored_extents, tuple_text
+from opspec.emit.host import dtype_text, host_int, linear, stored_extents, tuple_text
 from opspec.emit.names import escape
 from opspec.emit.starting import Configure, KernelLaunch, Starts
 from opspec.ir.dtypes import DTypeParam, choices
@@ -233,21 +233,10 @@ class _Launcher(Starts):
                 self._solve(tensor, position, e)
 
     def _solve(self, tensor: Tensor, position: int, extent: Int) -> None:
-        missing = extent.dims() - self.bound
-        if len(missing) != 1 or len(extent.dims()) != 1:
+        solved = linear(extent)
+        if solved is None or solved[0] in self.bound:
             return
-        (dim,) = missing
-        factor, offset = None, 0
-        for monomial, c in extent.terms:
-            match monomial:
-                case ():
-                    offset = c
-                case ((Dim(), 1),):
-                    factor = c
-                case _:
-                    return
-        if factor is None or factor < 1:
-            return
+        dim, factor, offset = solved
         self.bound.add(dim)
         size = f"{self.names[tensor.name]}.shape[{position}]"
         self.lines.append(

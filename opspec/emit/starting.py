@@ -77,6 +77,14 @@ def _defining(lines: Sequence[str], test: str) -> list[str]:
     return found[::-1]
 
 
+def taken_tensors(launch: KernelLaunch, params: Sequence[str]) -> list[Tensor]:
+    """The tensors among the parameters of a kernel, workspace of parts too."""
+    split = next((t.split for t in launch.texts if t.split is not None), None)
+    parts = split.split.parts if split is not None else ()
+    every = (*launch.plan.block.tensors, *parts)
+    return [t for t in every if {pointer(t.name), descriptor(t.name)} & set(params)]
+
+
 def wrapped(text: str) -> str:
     """An integer expression of Python as an operand."""
     return text if text.isidentifier() or text.isdigit() else f"({text})"
@@ -175,23 +183,16 @@ class Starts:
         """The line that starts a kernel, with descriptors or with pointers."""
         args = self._arguments(k, text)
         if described:
-            taken = self._taken(k, text)
+            taken = taken_tensors(k, text.params)
             moved = tuple_text(args[: len(taken)])
             args = [f"*launch.describe({moved}, tiles)", *args[len(taken) :]]
         if "INDEX" in text.constexprs or not described:
             args.append(
-                f"INDEX=launch.index_type({', '.join(self.names[t.name] for t in self._taken(k, text))})"
+                f"INDEX=launch.index_type({', '.join(self.names[t.name] for t in taken_tensors(k, text.params))})"
             )
         if "GROUP" in text.constexprs and not text.grouped:
             args.append(f"GROUP={TOGETHER}")
         return f"call.start({kernel}, {grid}, options, {', '.join(args)})"
-
-    def _taken(self, k: KernelLaunch, text: KernelText) -> list[Tensor]:
-        """The tensors among a kernel's parameters."""
-        split = next((t.split for t in k.texts if t.split is not None), None)
-        parts = split.split.parts if split is not None else ()
-        every = (*k.plan.variants[0].program.tensors, *parts)
-        return [t for t in every if {pointer(t.name), descriptor(t.name)} & set(text.params)]
 
     def _split(
         self, k: KernelLaunch, text: KernelText, split: SplitText, start: list[str], name: str
@@ -220,10 +221,10 @@ class Starts:
         if set(text.edges) - set(partial.edges):
             inner.append("options = launch.without_edges(options)")
         if partial.described is not None:
-            every = self._taken(k, text.described) if text.described is not None else []
+            every = taken_tensors(k, text.described.params) if text.described is not None else []
             places = [
                 next((i for i, t in enumerate(every) if t.name == own.name), None)
-                for own in self._taken(k, partial.described)
+                for own in taken_tensors(k, partial.described.params)
             ]
             picked = tuple_text(["None" if i is None else f"tiles[{i}]" for i in places])
             inner.append("if tiles is not None:")
@@ -294,7 +295,7 @@ class Starts:
     def _arguments(self, k: KernelLaunch, text: KernelText) -> list[str]:
         """Arguments of the launch: the union over the variants, by keyword where they differ."""
         lookup: dict[str, str] = {}
-        for tensor in self._taken(k, text):
+        for tensor in taken_tensors(k, text.params):
             host = self.names[tensor.name]
             lookup[pointer(tensor.name)] = lookup[descriptor(tensor.name)] = host
             for i in range(len(tensor.extents)):

@@ -19,6 +19,7 @@ from opspec.emit.running import across_memory, print_counted, print_locate, prin
 from opspec.emit.signature import KernelText, stride
 from opspec.ir.dtypes import F8E4M3, F8E5M2, F32, I4, I8, DType, Storage
 from opspec.ir.values import Cast, Extent, Literal, Monoid, Read, Value, walk
+from opspec.schedule.access import plain
 from opspec.schedule.tile import (
     AxisPlan,
     Begin,
@@ -309,7 +310,7 @@ class _Printer(Loops):
         self, masks: tuple[Value, ...], axes: tuple[str, ...], text: tuple[str, int], other: str
     ) -> tuple[str, int]:
         """The text where all masks hold, else the other; masks that a tile's place implies only at the edge."""
-        always = tuple(m for m in masks if m not in self.implied)
+        always = self.outside(masks)
         if not masks:
             return text
         full = text
@@ -401,7 +402,7 @@ class _Printer(Loops):
 
     def stored_units(self, o: Operand) -> tuple[str, DType, str] | None:
         """Along which dimension, of which bytes and under which name an operand was loaded in units of two."""
-        loaded = o.value.x if isinstance(o.value, Cast) and o.value.implicit else o.value
+        loaded = plain(o.value)
         if not isinstance(loaded, Read) or loaded.name not in self.units:
             return None
         return (*self.units[loaded.name], loaded.name)
@@ -419,7 +420,7 @@ class _Printer(Loops):
         if o.masks:
             zero = "0.0" if o.value.dtype is F32 else "0"
             text = self.chosen(o.masks, o.axes, text, zero)
-        value = o.value.x if isinstance(o.value, Cast) and o.value.implicit and not o.masks else o.value
+        value = o.value if o.masks else plain(o.value)
         have: Storage | None = self.raw.get(value.name) if isinstance(value, Read) else None
         if have is not None and value is not o.value:
             text = self.x.value(value, o.axes)

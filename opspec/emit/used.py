@@ -28,6 +28,7 @@ from opspec.ir.values import (
     Select,
     Unary,
     Value,
+    free_indices,
     integers,
     operands,
 )
@@ -209,7 +210,7 @@ def _without_idle(use: Use) -> tuple[tuple[Range, ...], tuple[Int, ...]]:
     domain = [*use.domain, *(index(r.index) - r.lower for r in use.ranges if r.lower.constant != 0)]
     needed = set(use.value.free_indices())
     for guard in use.guards:
-        needed |= _indices(guard)
+        needed |= free_indices(guard)
     for r in use.ranges:
         if r.index in needed:
             continue
@@ -221,11 +222,6 @@ def _without_idle(use: Use) -> tuple[tuple[Range, ...], tuple[Int, ...]]:
         rest += [high - low - 1 for low in found[0] for high in found[1]]
         domain = [c for c in dict.fromkeys(rest) if c.constant is None or c.constant < 0]
     return tuple(r for r in use.ranges if r.index in needed), tuple(domain)
-
-
-def _indices(value: Value) -> set[str]:
-    found = {n for i in integers(value) for n in i.free_indices()}
-    return found.union(*map(_indices, operands(value)))
 
 
 def _fresh(name: str, names: Mapping[str, str]) -> str:

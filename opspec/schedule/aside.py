@@ -30,7 +30,7 @@ def stands_aside(graph: Graph, node: Node, axis: str) -> bool:
     if needed is None or not needed:
         return False
     with_axis = [n for n in graph.nodes if isinstance(n, Fold) and axis in n.axes]
-    if any(set(n.over) & set(node.over) and node.name in _reached(graph, n) for n in with_axis):
+    if any(set(n.over) & set(node.over) and node.name in graph.reached(n) for n in with_axis):
         return False
     return any(_is_product(graph, n) and needed <= (_loaded(graph, n.body) or set()) for n in with_axis)
 
@@ -67,15 +67,4 @@ def _loaded(graph: Graph, value: Value) -> set[Place] | None:
                 stack += graph.deps(node)
             case _:
                 return None
-    return found
-
-
-def _reached(graph: Graph, fold: Fold) -> set[str]:
-    found: set[str] = set()
-    stack = list(graph.deps(fold))
-    while stack:
-        name = stack.pop()
-        if name not in found:
-            found.add(name)
-            stack += graph.deps(graph.by_name[name])
     return found

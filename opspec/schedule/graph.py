@@ -165,6 +165,17 @@ class Graph:
             names.update(dict.fromkeys(self._data_names(integer)))
         return tuple(names)
 
+    def reached(self, node: Node) -> set[str]:
+        """Names of the nodes that this one uses, directly or not."""
+        nodes, found = self.by_name, set[str]()
+        stack = list(self.deps(node))
+        while stack:
+            name = stack.pop()
+            if name not in found:
+                found.add(name)
+                stack += self.deps(nodes[name])
+        return found
+
     def _data_names(self, integer: Int) -> list[str]:
         return [self.data[a] for a in integer.atoms() if isinstance(a, Datum)]
 

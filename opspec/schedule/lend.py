@@ -57,18 +57,7 @@ def _chained(graph: Graph, grid: tuple[str, ...]) -> list[tuple[Fold, Sides]]:
         if (not left - right - set(grid)) != (not right - left - set(grid)):
             found.append((node, sides))
     names = {fold.name for fold, _ in found}
-    return found if any(names & _reached(graph, fold) for fold, _ in found) else []
-
-
-def _reached(graph: Graph, fold: Fold) -> set[str]:
-    found: set[str] = set()
-    stack = list(graph.deps(fold))
-    while stack:
-        name = stack.pop()
-        if name not in found:
-            found.add(name)
-            stack += graph.deps(graph.by_name[name])
-    return found
+    return found if any(names & graph.reached(fold) for fold, _ in found) else []
 
 
 # pad -----------------------------------------------------------------------

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from opspec.ir.dtypes import DType, choices
-from opspec.ir.values import Cast, Read, Unary, Value, walk
+from opspec.ir.values import Read, Unary, Value, walk
+from opspec.schedule.access import plain
 from opspec.schedule.tile import (
     Combine,
     Fetch,
@@ -183,7 +184,7 @@ def operand_bits(program: TileProgram, *, rows: bool = False) -> set[int]:
     for s in statements(program.body):
         if isinstance(s, Multiply):
             for o in (s.a,) if rows else (s.a, s.b):
-                value = o.value.x if isinstance(o.value, Cast) and o.value.implicit else o.value
+                value = plain(o.value)
                 fetch = fetched.get(value.name) if isinstance(value, Read) else None
                 stored = () if fetch is None else choices(tensors[fetch.tensor].dtype)
                 bits |= {d.bits for d in stored} or {0}
