@@ -1,11 +1,8 @@
-"""``opspec bench``: generate the driver and run it with this Python."""
+"""``opspec bench``: generate drivers and run them with this Python, each by itself or all of a library in one run."""
 
 from __future__ import annotations
 
 import argparse
-import os
-import signal
-import subprocess
 import sys
 import tempfile
 from importlib.util import find_spec
@@ -18,27 +15,47 @@ from opspec.ir.program import Module, Op
 
 
 def run(options: argparse.Namespace) -> int:
-    """The driver's exit status: 0 measured (or nothing to measure on), 1 wrong or impossible, 2 bad input."""
+    """The worst status of a driver: 0 measured (or nothing to measure on), 1 wrong or impossible, 2 bad input."""
+    _check_machine(options.machine)
+    if is_suite(options):
+        from opspec.cli.bench_suite import run_suite
+
+        return run_suite(options)
+    return _run_one(options)
+
+
+def is_suite(options: argparse.Namespace) -> bool:
+    """Whether several specs are asked for, or what only a run of several can do."""
+    several = len(options.targets) > 1 or Path(options.targets[0]).is_dir()
+    folder = options.json is not None and (options.json.endswith("/") or Path(options.json).is_dir())
+    return several or folder or options.peers_from is not None
+
+
+def _run_one(options: argparse.Namespace) -> int:
     from opspec.driver.targets import limits
     from opspec.emit.package import build_package
     from opspec.frontend import load
+    from opspec.runtime.bench.suite import start_worker
 
-    target = split_target(options.spec)
+    target = split_target(options.targets[0])
     module = load(target.spec.path)
     ops = choose_ops(module, target)
+    for name in options.op:
+        choose_ops(module, Target(target.spec, name))
     check_workloads(module, ops, options.at)
-    _check_machine(options.machine)
-    _need_torch()
+    need_torch()
     package = build_package(module, target.spec.shown, limits())
     with tempfile.TemporaryDirectory(prefix="opspec-bench-") as folder:
         for name in ("kernel.py", "bench.py"):
             write_atomically(Path(folder) / name, package.files[name])
         if options.tuned:
-            write_atomically(Path(folder) / "tuned.json", _tuned(Path(options.tuned)))
-        return _wait([sys.executable, str(Path(folder) / "bench.py"), *arguments(target, options)])
+            write_atomically(Path(folder) / "tuned.json", read_tuned(Path(options.tuned)))
+        command = [sys.executable, str(Path(folder) / "bench.py"), *arguments(target, options)]
+        status = start_worker(command)
+    return status if status >= 0 else 128 - status
 
 
-def _tuned(path: Path) -> str:
+def read_tuned(path: Path) -> str:
     """The text of what ``opspec tune`` wrote."""
     try:
         return path.read_text(encoding="utf-8")
@@ -49,11 +66,10 @@ def _tuned(path: Path) -> str:
 
 def arguments(target: Target, options: argparse.Namespace) -> list[str]:
     """The driver's command line for ours."""
-    found = [f"--op={target.op}"] if target.op else []
+    found = [f"--op={name}" for name in dict.fromkeys([*([target.op] if target.op else []), *options.op])]
     found += [f"--at={name}" for name in options.at]
-    found += [
-        f"--{k}={v}" for k, v in (("json", options.json), ("machine", options.machine)) if v is not None
-    ]
+    values = (("json", options.json), ("machine", options.machine), ("budget", options.budget))
+    found += [f"--{k}={v}" for k, v in values if v is not None]
     found += [f"--peer={name}" for name in options.peer]
     found += [f"--peers={options.peers}"] if options.peers else []
     found += ["--no-peers"] if options.no_peers else []
@@ -64,9 +80,13 @@ def arguments(target: Target, options: argparse.Namespace) -> list[str]:
 
 def check_workloads(module: Module, ops: tuple[Op, ...], wanted: list[str]) -> None:
     """Raise ``Failure`` for a workload that none of the ops has."""
+    check_names([w.name for op in ops for w in module.workloads_of(op.name)], wanted)
+
+
+def check_names(known: list[str], wanted: list[str]) -> None:
+    """Raise ``Failure`` for a workload that is not among those known."""
     from opspec.analysis.query.context import unknown, written
 
-    known = [w.name for op in ops for w in module.workloads_of(op.name)]
     for name in wanted:
         if name not in known:
             raise unknown(name, known, written("at", name), "workload")
@@ -79,28 +99,10 @@ def _check_machine(name: str | None) -> None:
         load(name)
 
 
-def _need_torch() -> None:
+def need_torch() -> None:
+    """Raise ``Failure`` where torch or triton is not installed."""
     if find_spec("torch") is None or find_spec("triton") is None:
         from opspec.driver.verify import NO_TORCH
 
         message = "torch and triton are not installed, and the driver imports both"
         raise Failure(Diagnostic(code=NO_TORCH, message=message, span=None, help=NO_TORCH.fix))
-
-
-def _wait(command: list[str]) -> int:
-    """Run the driver; an interrupt or a request to end is the driver's to answer, since it keeps what it has."""
-    root = str(Path(__file__).resolve().parents[2])
-    path = os.pathsep.join(p for p in (root, os.environ.get("PYTHONPATH", "")) if p)
-    sys.stdout.flush()
-    child = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path})
-    before = signal.signal(signal.SIGTERM, lambda *_: child.terminate())
-    try:
-        while True:
-            try:
-                status = child.wait()
-                break
-            except KeyboardInterrupt:  # the terminal has told the driver, too
-                continue
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    return status if status >= 0 else 128 - status

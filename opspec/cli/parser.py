@@ -95,19 +95,31 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("--cases", type=_positive, default=12, metavar="N", help="cases per op and dtype (12)")
     p.add_argument("--seed", type=int, default=0)
 
-    p = _command(commands, "bench", "run the generated driver on the GPU that is there")
-    p.add_argument("spec", metavar="SPEC[:OP]")
+    p = _command(commands, "bench", "run generated drivers on the GPU that is there, one or a whole library")
+    p.add_argument("targets", nargs="+", metavar="SPEC[:OP]|FOLDER")
+    p.add_argument("--op", action="append", default=[], metavar="OP", help="only this op; may be repeated")
     p.add_argument("--at", action="append", default=[], metavar="WORKLOAD")
-    p.add_argument("--json", metavar="FILE")
+    p.add_argument(
+        "--json", metavar="FILE|FOLDER", help="results; of several specs a folder, with OP.json for each"
+    )
     p.add_argument("--machine", metavar="NAME")
-    p.add_argument("--peer", action="append", default=[], metavar="MODULE:FUNCTION", help="measure it beside")
+    p.add_argument(
+        "--peer",
+        action="append",
+        default=[],
+        metavar="[OP=]MODULE:FUNCTION",
+        help="measure it beside (that op)",
+    )
+    p.add_argument("--peers-from", metavar="FILE.toml", help="peers by op: `[OP]` with `peers = [...]`")
     p.add_argument(
         "--peers", choices=("none", "usual", "max"), help="torch's own beside it; max autotunes, too"
     )
     p.add_argument("--no-peers", action="store_true")
     p.add_argument("--graph", action="store_true", help="time in a CUDA graph, too, also what is not short")
-    p.add_argument("--tuned", metavar="FILE", help="launch as `opspec tune` found (its tuned.json)")
+    p.add_argument("--tuned", metavar="FILE|FOLDER", help="launch as `opspec tune` found (its tuned.json)")
     p.add_argument("--quick", action="store_true")
+    p.add_argument("--budget", type=float, metavar="S", help="seconds of sampling per shape at most")
+    p.set_defaults(warm=False, seed=None)
 
     p = _command(commands, "tune", "find faster launch options on the GPU that is there")
     p.add_argument("spec", metavar="SPEC[:OP]")

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import dataclasses
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from opspec.runtime.bench.machines import find_machine, machine_names
 from opspec.runtime.bench.model import Case, Distribution, Driver, UsageError, cases
-from opspec.runtime.bench.named import named_peer
-from opspec.runtime.bench.result import new_document, new_record, settle, write
-from opspec.runtime.bench.roofline import Machine
+from opspec.runtime.bench.named import check_peers, peers_of
+from opspec.runtime.bench.session import INTERRUPTED, Session, roof_dtypes
+from opspec.runtime.bench.shared import RunRoofs
 from opspec.runtime.bench.statistics import Policy
-from opspec.runtime.bench.table import show
 
 POLICY = Policy(least=10, seconds=0.5, spread=0.005, budget=20.0)
-INTERRUPTED = 130
 QUICK = Policy(least=10, seconds=0.5, spread=0.02, budget=3.0)
 
 
@@ -64,8 +58,8 @@ def build_parser(drivers: Sequence[Driver]) -> argparse.ArgumentParser:
         "--peer",
         action="append",
         default=[],
-        metavar="MODULE:FUNCTION",
-        help="another implementation to measure beside, called like the op; a module or a .py file",
+        metavar="[OP=]MODULE:FUNCTION",
+        help="another implementation to measure beside (that op), called like it; a module or a .py file",
     )
     add(
         "--peers",
@@ -99,12 +93,17 @@ def main(
         return 0
     status = 0
     try:
-        named = tuple(named_peer(text) for text in options.peer)
-        given = [dataclasses.replace(driver, peers=(*driver.peers, *named)) for driver in drivers]
+        check_peers(options.peer, [driver.op for driver in drivers])
+        given = [
+            dataclasses.replace(driver, peers=(*driver.peers, *peers_of(driver.op, options.peer)))
+            for driver in drivers
+        ]
         chosen = choose_drivers(given, options)
+        roofs = RunRoofs(wanted=all_dtypes(chosen, quick=options.quick))
+        opened = open_bench or open_cuda()
         for driver, shapes in chosen:
             path = options.json if len(chosen) == 1 else beside(options.json, driver.op)
-            session = Session(driver, options, path, open_bench or open_cuda)
+            session = Session(driver, options, path, opened, roofs=roofs)
             status = max(status, session.run(shapes))
             if status == INTERRUPTED:
                 break
@@ -135,121 +134,17 @@ def beside(path: Path | None, op: str) -> Path | None:
     return path if path is None or str(path) == "-" else path.with_name(f"{path.stem}.{op}{path.suffix}")
 
 
-class Session:
-    """One run of a driver: opens the device, measures each shape, and keeps the document up to date."""
-
-    def __init__(
-        self,
-        driver: Driver,
-        options: argparse.Namespace,
-        path: Path | None,
-        open_bench: Callable[..., Any],
-    ) -> None:
-        self.driver = driver
-        self.options = options
-        self.path = path
-        self.bench, gpu = open_bench(driver, options, self.progress)
-        name = "" if gpu is None else str(gpu["name"])
-        self.machine: Machine | None
-        self.machine, source = find_machine(options.machine, driver.machines, card=name)
-        self.document = new_document(driver, self.machine, source)
-        self.document["environment"]["gpu"] = gpu
-
-    def run(self, chosen: Sequence[Case]) -> int:
-        """Measure all shapes and report; the exit status."""
-        interrupted = False
-        records = [new_record(self.driver, case, self.machine, self.options.seed) for case in chosen]
-        self.document["results"] = records
-        try:
-            with ending_as_interrupt():
-                self.measure(chosen, records)
-        except KeyboardInterrupt:
-            interrupted = True
-        settle(self.document, self.driver, interrupted=interrupted)
-        self.progress("")
-        self.report()
-        if interrupted:
-            return INTERRUPTED
-        return 1 if self.document["status"] == "failed" else 0
-
-    def measure(self, chosen: Sequence[Case], records: Sequence[dict[str, Any]]) -> None:
-        """Roofs first, then each shape."""
-        if self.bench is None:
-            notes = self.document["notes"]
-            notes.append("nothing was measured: no CUDA device; the closed form stands alone")
-            if self.machine is None:
-                names = ", ".join(machine_names(self.driver.machines))
-                notes.append(f"no machine was named, so there is no floor; --machine knows {names}")
-            return
-        from opspec.runtime.bench.measure import measure_case
-
-        roofs = self.bench.measure_roofs(roof_dtypes(self.driver, chosen, quick=self.options.quick))
-        self.document["roofs"] = roofs
-        self.keep()
-        bench = dataclasses.replace(self.bench.bench, roofs=roofs)
-        for place, (case, record) in enumerate(zip(chosen, records, strict=True)):
-            label = f"[{place + 1}/{len(chosen)}] {case.workload}"
-            shaped = dataclasses.replace(
-                bench, progress=lambda text, label=label: self.progress(f"{label}: {text}")
-            )
-            measure_case(shaped, self.driver, case, record, self.keep)
-            self.bench.release()
-
-    def keep(self) -> None:
-        """Write what there is."""
-        if self.path is not None and str(self.path) != "-":
-            write(self.document, self.path)
-
-    def report(self) -> None:
-        """Write the document and print the table."""
-        if str(self.path) == "-":
-            import json
-
-            from opspec.runtime.bench.result import plain
-
-            json.dump(plain(self.document), sys.stdout, indent=1)
-            print()
-            return
-        self.keep()
-        show(self.document, terminal=sys.stdout.isatty())
-
-    def progress(self, text: str) -> None:
-        """Show what is going on, on one line of a terminal."""
-        if sys.stderr.isatty():
-            print(f"\r\x1b[2K{text}", end="", file=sys.stderr, flush=True)
+def all_dtypes(chosen: Sequence[tuple[Driver, Sequence[Case]]], *, quick: bool) -> tuple[str, ...]:
+    """Types whose matrix rate any of the drivers stands beside."""
+    found = [dtype for driver, shapes in chosen for dtype in roof_dtypes(driver, shapes, quick=quick)]
+    return tuple(dict.fromkeys(found))
 
 
-@contextlib.contextmanager
-def ending_as_interrupt() -> Iterator[None]:
-    """Take a request to end (SIGTERM, as a job scheduler sends it) as an interrupt, which keeps what there is."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+def open_cuda() -> Any:
+    """What opens the CUDA device with what measuring needs: once, whatever the number of drivers."""
+    from opspec.runtime.bench.cuda_bench import Card
 
-    def interrupt(_signal: int, _frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def roof_dtypes(driver: Driver, chosen: Sequence[Case], *, quick: bool) -> list[str]:
-    """Types whose matrix rate is measured: all, or when in a hurry bf16 and those of the contractions."""
-    own = [case.dtype(driver.contraction) for case in chosen] if driver.contraction else []
-    usual = ["bf16"] if quick else ["bf16", "f16", "f8e4m3", "tf32", "f32", "i8"]
-    return list(dict.fromkeys([*usual, *own]))
-
-
-def open_cuda(
-    driver: Driver, options: argparse.Namespace, progress: Callable[[str], None]
-) -> tuple[Any, Any]:
-    """The CUDA device with what measuring needs, and its record; (None, None) where there is none."""
-    from opspec.runtime.bench.cuda_bench import open_bench
-
-    return open_bench(driver, policy(options), options, progress)
+    return Card(policy)
 
 
 def policy(options: argparse.Namespace) -> Policy:

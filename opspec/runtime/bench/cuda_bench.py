@@ -36,26 +36,51 @@ class CudaBench:
         torch.cuda.empty_cache()
 
 
-def open_bench(
-    driver: Driver, policy: Policy, options: argparse.Namespace, progress: Callable[[str], None]
-) -> tuple[CudaBench | None, dict[str, Any] | None]:
-    """The device with its record, or (None, None) where there is no CUDA device."""
-    device = open_device()
-    if device is None:
-        return None, None
-    peers = "none" if options.no_peers else options.peers
-    bench = Bench(
-        device=device,
-        place="cuda",
-        free_bytes=lambda: int(torch.cuda.mem_get_info()[0]),
-        synchronize=device.synchronize,
-        stream=lambda kind, total: stream_candidate(device, kind, total),
-        roofs=None,
-        policy=policy,
-        peers=() if peers == "none" else known_peers(driver, autotune=peers == "max"),
-        warm=options.warm,
-        graph=options.graph,
-        properties=device.properties,
-        seed=options.seed,
-    )
-    return CudaBench(bench, device, options.quick, progress), record_gpu(device)
+@dataclass(slots=True)
+class Card:
+    """The CUDA device of a process and its record, opened when the first driver asks for it.
+
+    ``policy`` says when sampling stops, by the options of a driver.
+    """
+
+    policy: Callable[[argparse.Namespace], Policy]
+    device: Cuda | None = None
+    gpu: dict[str, Any] | None = None
+    opened: bool = False
+
+    def __call__(
+        self, driver: Driver, options: argparse.Namespace, progress: Callable[[str], None]
+    ) -> tuple[CudaBench | None, dict[str, Any] | None]:
+        """The device for one driver, with its record; (None, None) where there is no CUDA device."""
+        if not self.opened:
+            self.device, self.opened = open_device(), True
+            self.gpu = None if self.device is None else record_gpu(self.device)
+        device = self.device
+        if device is None:
+            return None, None
+        peers = "none" if options.no_peers else options.peers
+        bench = Bench(
+            device=device,
+            place="cuda",
+            free_bytes=lambda: int(torch.cuda.mem_get_info()[0]),
+            synchronize=device.synchronize,
+            stream=lambda kind, total: stream_candidate(device, kind, total),
+            roofs=None,
+            policy=self.policy(options),
+            peers=() if peers == "none" else known_peers(driver, autotune=peers == "max"),
+            warm=options.warm,
+            graph=options.graph,
+            properties=device.properties,
+            seed=options.seed,
+        )
+        return CudaBench(bench, device, options.quick, progress), self.gpu
+
+    def alive(self) -> bool:
+        """Whether the device still answers: after an illegal access it never does in this process."""
+        if self.device is None:
+            return True
+        try:
+            self.device.synchronize()
+        except Exception:  # noqa: BLE001  # whatever it says, it is lost
+            return False
+        return True

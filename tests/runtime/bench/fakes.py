@@ -207,3 +207,71 @@ def peer(device, name, function=scale, version="lib 1.0"):
 LOOK = Clocks(sm_mhz=1980.0, memory_mhz=3201.0, power_w=300.0, temperature_c=40.0)
 CAPPED = Clocks(sm_mhz=1400.0, memory_mhz=3201.0, power_w=700.0, temperature_c=60.0, throttle=("power cap",))
 torch.manual_seed(0)
+
+
+class FakeCard:
+    """What a run of several drivers opens: one device for all of them."""
+
+    def __init__(self, device, *, lost_after=None, **options):
+        self.device = device
+        self.options = options
+        self.asked = []  # the dtypes of each measurement of roofs
+        self.opened = 0
+        self.lost_after = lost_after
+
+    def __call__(self, driver, options, progress):
+        self.opened += 1
+        made = FakeBench(self.device, driver, options, progress, **self.options)
+        made.measure_roofs = self.measure_roofs
+        return made, GPU
+
+    def measure_roofs(self, dtypes):
+        self.asked.append(tuple(dtypes))
+        return ROOFS
+
+    def alive(self):
+        return self.lost_after is None or self.opened < self.lost_after
+
+
+class NoCard:
+    """A machine without a GPU."""
+
+    def __call__(self, driver, options, progress):
+        return None, None
+
+    def alive(self):
+        return True
+
+
+DEVICE = []  # the device that the functions of fake packages tell what runs
+
+KERNEL = """from tests.runtime.bench.fakes import DEVICE
+
+NAME = {name!r}
+
+
+def function(x, eps):
+    DEVICE[-1].running = "ours"
+    {body}
+    return x * 2 + eps
+"""
+BENCH = """import kernel
+
+from tests.runtime.bench.fakes import driver
+
+{names} = (
+    driver(op={op!r}, spec="specs/map/" + kernel.NAME + ".op", function=kernel.function, {changes}),
+    {more}
+)
+"""
+
+
+def package(folder, name, *, op=None, body="pass", changes="", more=""):
+    """A generated package, made up: an op called as its folder, ``more`` beside it."""
+    path = folder / name
+    path.mkdir(parents=True)
+    path.joinpath("kernel.py").write_text(KERNEL.format(name=name, body=body))
+    names = ", ".join(f"D{k}" for k in range(1 + more.count("driver("))) + ","
+    text = BENCH.format(op=op or name, changes=changes, more=more, names=names)
+    path.joinpath("bench.py").write_text(text)
+    return path

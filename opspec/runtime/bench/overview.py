@@ -1,0 +1,136 @@
+"""A run of several drivers on one page: a line for each shape."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from opspec.runtime.bench.table import colour
+
+HEAD = ("op", "workload", "µs", "of the roof", "fastest peer", "µs", "verdict")
+RIGHT = (2, 3, 5)  # columns of numbers
+FLEXIBLE = (4, 1, 0)  # columns that give way where the page is narrow
+LEAST = 8
+UNIT = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An op without a result."""
+
+    op: str
+    reason: str
+
+
+def show_overview(found: Sequence[Mapping[str, Any] | Failed]) -> None:
+    """Print the page as wide as the terminal; in colour where there is one."""
+    width = shutil.get_terminal_size((120, 24)).columns
+    text = overview(found, width)
+    if not (sys.stdout.isatty() and colour(text)):
+        print(text)
+
+
+def overview(found: Sequence[Mapping[str, Any] | Failed], width: int) -> str:
+    """The page: a line for each shape, then what is to be said of those without a time."""
+    table: list[tuple[str, ...]] = []
+    notes: list[str] = []
+    for item in found:
+        if isinstance(item, Failed):
+            table.append((item.op, "", "–", "", "", "", "ERROR"))
+            notes.append(f"{item.op}: {item.reason}")
+            continue
+        lines = [line(item, record) for record in item["results"]]
+        table += [(item["op"] if not k else "", *cells) for k, cells in enumerate(lines)]
+        notes += [f"{item['op']}{note}" for record in item["results"] if (note := remark(record))]
+        notes += [note for note in item["notes"] if note.startswith("nothing")]
+    widths = fitted([HEAD, *table], width)
+    lines_of = [laid_out(row, widths) for row in (HEAD, *table)]
+    return "\n".join([lines_of[0], "─" * min(max(map(len, lines_of)), width), *lines_of[1:], *said(notes)])
+
+
+def said(notes: Sequence[str]) -> list[str]:
+    """Remarks, each once."""
+    return [f"! {note}" for note in dict.fromkeys(notes)]
+
+
+def line(document: Mapping[str, Any], record: Mapping[str, Any]) -> tuple[str, ...]:
+    """The cells of one shape, without the op."""
+    name = workload(document, record)
+    measured = record["measured"]
+    if measured is None:
+        return name, "–", "", "", "", ""
+    if not measured.get("time_s") or measured["status"] not in {"ok", "interrupted"}:
+        return name, "–", "", "", "", measured["status"].upper()
+    base = measured.get("baseline")
+    peer = (base["peer"].rpartition(":")[2], micro(base["time_s"])) if base else ("–", "")
+    verdict = f"{base['verdict']} {base['speedup']:.2f}×" if base else ""
+    return name, micro(measured["time_s"]), share(document, record), *peer, verdict
+
+
+def workload(document: Mapping[str, Any], record: Mapping[str, Any]) -> str:
+    """The name of a workload; of one that is a distribution, with the dims in which its shapes differ."""
+    if record["weight"] is None:
+        return str(record["workload"])
+    beside = [other["dims"] for other in document["results"] if other["workload"] == record["workload"]]
+    own = [f"{k}={v}" for k, v in record["dims"].items() if any(dims[k] != v for dims in beside)]
+    return " ".join((record["workload"], ",".join(own))).rstrip()
+
+
+def micro(seconds: float) -> str:
+    """A time in µs."""
+    return f"{seconds * UNIT:.1f}"
+
+
+def share(document: Mapping[str, Any], record: Mapping[str, Any]) -> str:
+    """How much of what binds it was reached, beside a roof of the same run: of a matrix product, else a stream."""
+    measured, roofs = record["measured"], document["roofs"]
+    calibrated = measured.get("calibrated") or {}
+    if calibrated.get("bound") == "tensor" and record["cost"].get("flops.tensor") and roofs:
+        rates = roofs["matmul_flops_per_s"]
+        rate = record["cost"]["flops.tensor"] / measured["time_s"]
+        within = calibrated["terms_s"]["tensor"]
+        roof = record["cost"]["flops.tensor"] / within
+        name = next((dtype for dtype, r in rates.items() if abs(r / roof - 1) < 1e-9), "product")
+        return f"{rate / roof:.1%} {name}"
+    stream = measured.get("share")
+    return f"{stream['share']:.1%} {stream['kind']}" if stream else "–"
+
+
+def remark(record: Mapping[str, Any]) -> str:
+    """What is to be said below the table: why a shape has no time, or why it isn't settled."""
+    measured = record["measured"]
+    if measured is None:
+        return ""
+    if measured["status"] != "ok":
+        return f" {record['workload']}: {measured['status']}, {measured['reason']}"
+    if measured.get("throttled_rounds"):
+        return f" {record['workload']}: the card throttled in {measured['throttled_rounds']} of {measured['rounds']} rounds"
+    return ""
+
+
+def fitted(rows: Sequence[tuple[str, ...]], width: int) -> list[int]:
+    """The widths of columns, so that a line fits: those with names give way, the widest first."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(HEAD))]
+    while sum(widths) + 2 * (len(widths) - 1) > width:
+        most = max(FLEXIBLE, key=lambda i: widths[i])
+        if widths[most] <= LEAST:
+            break
+        widths[most] -= 1
+    return widths
+
+
+def laid_out(row: tuple[str, ...], widths: Sequence[int]) -> str:
+    """One line."""
+    cells = [
+        clipped(text, size).rjust(size) if i in RIGHT else clipped(text, size).ljust(size)
+        for i, (text, size) in enumerate(zip(row, widths, strict=True))
+    ]
+    return "  ".join(cells).rstrip()
+
+
+def clipped(text: str, size: int) -> str:
+    """A text that fits; what was cut off is an ellipsis."""
+    return text if len(text) <= size else f"{text[: size - 1]}…"
