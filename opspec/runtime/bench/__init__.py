@@ -62,6 +62,7 @@ from opspec.runtime.bench.model import (
     Workload,
     unit,
 )
+from opspec.runtime.bench.preparing import prepared
 
 __all__ = [
     "Distribution",
@@ -73,5 +74,6 @@ __all__ = [
     "Tolerance",
     "Workload",
     "main",
+    "prepared",
     "unit",
 ]

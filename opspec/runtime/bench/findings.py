@@ -107,6 +107,7 @@ def candidate_rows(
             version=peer.version,
             status="ok" if peer.status == "ready" else peer.status,
             reason=peer.reason,
+            prepared=peer.prepared,
             first_call_s=peer.first_call_s,
             checks=[dataclasses.asdict(item) for item in peer.checks],
         )

@@ -15,6 +15,7 @@ import sys
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,14 @@ def from_file(path: Path) -> Any:
 
 
 def version_of(module: Any) -> str:
-    """Name and version of the distribution that a module belongs to, as far as it says."""
+    """Name and version of the distribution that a module belongs to, as far as it says: by ``__version__``, or by
+    ``__distribution__``, the name under which what it calls is installed."""
+    distribution = getattr(module, "__distribution__", None)
+    if isinstance(distribution, str):
+        try:
+            return f"{distribution} {metadata.version(distribution)}"
+        except metadata.PackageNotFoundError:
+            return ""
     top = sys.modules.get(module.__name__.partition(".")[0], module)
     version = getattr(module, "__version__", None) or getattr(top, "__version__", None)
     return f"{top.__name__} {version}" if isinstance(version, str) else ""

@@ -1,7 +1,7 @@
 """Other implementations of the same reference, in the same run: torch eager, ``torch.compile``, named ones.
 
-A peer that cannot be made, fails or is wrong becomes a row that says so; the fastest correct one is the
-baseline.
+A peer that cannot be made, fails or is wrong becomes a row that says so, and so does one whose library is not
+installed; the fastest correct one is the baseline.
 """
 
 from __future__ import annotations
@@ -16,17 +16,22 @@ import torch
 
 from opspec.runtime.bench.check import OutputCheck, as_tuple, check_outputs, close_enough
 from opspec.runtime.bench.model import Case, Driver, Peer, Tolerance
+from opspec.runtime.bench.preparing import preparing
 from opspec.runtime.bench.sampling import Candidate, one_line
 
 
 @dataclass(slots=True, kw_only=True)
 class PeerRow:
-    """What became of one peer before timing: ``status`` is ready, wrong or failed."""
+    """What became of one peer before timing: ``status`` is ready, wrong, failed or unavailable.
+
+    ``prepared`` says what was made of its arguments outside of the timed span, if anything was.
+    """
 
     name: str
     version: str
     status: str
     reason: str = ""
+    prepared: str = ""
     first_call_s: float | None = None
     checks: tuple[OutputCheck, ...] = ()
     candidate: Candidate | None = None
@@ -79,8 +84,12 @@ def prepare_peers(
         rows.append(row)
         try:
             function = peer.factory(case.dims, case.dtypes)
-            outputs = as_tuple(sets[0].call(function))
+            call, row.prepared = caller(function, sets)
+            outputs = as_tuple(call(0))
             synchronize()
+        except ImportError as error:
+            row.status, row.reason = "unavailable", one_line(error)
+            continue
         except Exception as error:  # noqa: BLE001  # a peer may fail in any way; the row says how
             row.reason = one_line(error)
             row.first_call_s = time.perf_counter() - start
@@ -89,13 +98,18 @@ def prepare_peers(
         row.checks = check_outputs(driver.results, outputs, references, tolerance)
         if close_enough(row.checks, tolerance):
             row.status = "ready"
-            row.candidate = Candidate(name=peer.name, call=caller(function, sets), replays=peer.replays)
+            row.candidate = Candidate(name=peer.name, call=call, replays=peer.replays)
         else:
             row.status = "wrong"
             row.reason = "; ".join(c.reason or f"relative error {c.frobenius:.1e}" for c in row.checks)
     return rows
 
 
-def caller(function: Callable[..., Any], sets: Sequence[Any]) -> Callable[[int], Any]:
-    """``function`` on the i-th set of inputs."""
-    return lambda index: sets[index].call(function)
+def caller(function: Callable[..., Any], sets: Sequence[Any]) -> tuple[Callable[[int], Any], str]:
+    """``function`` on the i-th set of inputs, and what was made of these beforehand if it is marked `prepared`."""
+    prepare = preparing(function)
+    if prepare is None:
+        return lambda index: sets[index].call(function), ""
+    made = [as_tuple(inputs.call(prepare)) for inputs in sets]
+    said = (prepare.__doc__ or "its arguments").strip().splitlines()[0].rstrip(".")
+    return lambda index: function(*made[index]), said

@@ -211,6 +211,8 @@ def times_block(measured: Mapping[str, Any]) -> Block:
             continue
         if row["status"] != "ok":
             notes.append(f"{row['name']}: {row['status']}, {row['reason']}")
+        if row.get("prepared"):
+            notes.append(f"{row['name']}: made beforehand and not timed: {row['prepared']}")
         if both and row["graph"] is None:
             notes.append(f"{row['name']}: by events, no graph ({row['graph_refused']})")
         columns = [seconds(times[name]) for name in ("median_s", "p10_s", "p90_s", "p99_s", "min_s")]

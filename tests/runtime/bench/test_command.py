@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import jsonschema
@@ -15,6 +16,7 @@ import pytest
 from opspec.runtime import bench
 from opspec.runtime.bench.command import roof_dtypes
 from opspec.runtime.bench.model import cases
+from opspec.runtime.bench.named import named_peer
 from opspec.runtime.bench.peers import known_peers
 from opspec.runtime.bench.result import SCHEMA_FILE
 from opspec.runtime.bench.statistics import Policy
@@ -219,6 +221,18 @@ def test_the_baseline_is_the_fastest_correct_peer_with_its_version(tmp_path):
 
 
 def test_a_peer_that_fails_is_a_row_that_says_so(tmp_path, capsys):
+    def impossible(x, eps):
+        raise RuntimeError("no kernel for this shape")
+
+    device = FakeDevice({"ours": OURS, "stream": STREAM})
+    _, _, found = measure(tmp_path, device, peers=(peer(device, "vendor", function=impossible),))
+    row = next(row for row in found["candidates"] if row["name"] == "vendor")
+    assert row["status"] == "failed"
+    assert "no kernel for this shape" in row["reason"]
+    assert "vendor: failed" in capsys.readouterr().out
+
+
+def test_a_peer_whose_library_is_missing_is_a_row_that_says_so(tmp_path, capsys):
     def impossible(dims, dtypes):
         raise ModuleNotFoundError("No module named 'vendor'")
 
@@ -227,9 +241,9 @@ def test_a_peer_that_fails_is_a_row_that_says_so(tmp_path, capsys):
     assert status == 0
     assert found["baseline"] is None
     row = next(row for row in found["candidates"] if row["name"] == "vendor")
-    assert row["status"] == "failed"
+    assert row["status"] == "unavailable"
     assert "No module named 'vendor'" in row["reason"]
-    assert "vendor: failed" in capsys.readouterr().out
+    assert "vendor: unavailable" in capsys.readouterr().out
 
 
 def test_a_peer_under_the_floor_is_no_baseline(tmp_path):
@@ -552,6 +566,38 @@ def test_a_peer_named_on_the_command_line_stands_beside(tmp_path, monkeypatch):
     assert rows["vendor_kernels:fast"]["version"] == "vendor_kernels 2.1"
     assert rows["vendor_kernels:fast"]["status"] == "ok"
     assert rows[wrong]["status"] == "wrong"
+
+
+def test_a_named_peer_records_the_version_of_the_library_that_it_calls(tmp_path):
+    place = tmp_path / "theirs.py"
+    place.write_text("__distribution__ = 'torch'\ndef fast(x, eps): return x * 2 + eps\n")
+    assert named_peer(f"{place}:fast").version == f"torch {metadata.version('torch')}"
+    place = tmp_path / "others.py"
+    place.write_text("__distribution__ = 'no-such-library'\ndef fast(x, eps): return x * 2 + eps\n")
+    assert not named_peer(f"{place}:fast").version
+
+
+def test_a_prepared_peer_gets_what_was_made_of_its_arguments_once_a_set(tmp_path, capsys):
+    made = []
+
+    def doubled(x, eps):
+        """X doubled beforehand.
+
+        A copy.
+        """
+        made.append(x)
+        return x * 2, eps
+
+    device = FakeDevice({"ours": OURS, "stream": STREAM, "packed": [60e-6], "lib": [70e-6]})
+    theirs = bench.prepared(doubled)(runs(device, "packed", lambda x2, eps: x2 + eps))
+    peers = (bench.Peer("packed", lambda dims, dtypes: theirs), peer(device, "lib"))
+    _, _, found = measure(tmp_path, device, peers=peers)
+    rows = {row["name"]: row for row in found["candidates"]}
+    assert rows["packed"]["status"] == "ok"
+    assert rows["packed"]["prepared"] == "X doubled beforehand"
+    assert len(made) == len({x.data_ptr() for x in made}) == found["sets"]
+    assert not rows["lib"]["prepared"]
+    assert "packed: made beforehand and not timed: X doubled beforehand" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
