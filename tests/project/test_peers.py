@@ -12,7 +12,7 @@ import pytest
 
 from opspec.runtime.bench.inputs import make_set
 from opspec.runtime.bench.model import Case, Tolerance
-from opspec.runtime.bench.named import named_peer
+from opspec.runtime.bench.named import named_peer, read_peers
 from opspec.runtime.bench.peers import prepare_peers
 from opspec.runtime.bench.preparing import preparing
 from opspec.runtime.bench.references import reference_of
@@ -20,23 +20,6 @@ from tests.emit.drivers import drivers
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = ("peers", "peers_aten", "peers_liger", "peers_quack", "peers_fla")
-VARIANTS = ("_tuned", "_chunked", "_recurrent")
-OPS = {  # of the peers that are not named after their op
-    "cudnn_decode": "decode_attention",
-    "cudnn_decode_gqa": "decode_gqa",
-    "cudnn_attention": "attention",
-    "cudnn_attention_lse": "attention_lse",
-    "cudnn_causal": "attention_causal",
-    "flash_causal": "attention_causal",
-    "flash_window": "attention_window",
-    "cublaslt_gelu": "linear_gelu",
-    "scaled_mm": "matmul_fp8",
-    "scaled_mm_f32": "matmul_fp8",
-    "scaled_mm_block": "matmul_fp8_block",
-    "int8pack_mm": "w8a16",
-    "int4pack_mm": "w4a16",
-    "cublas_experts": "grouped_gemm",
-}
 SHAPES = {  # at which a CPU holds them to the formula of the driver
     "norm/rmsnorm": {"M": 8, "N": 64},
     "norm/layernorm": {"M": 8, "N": 64},
@@ -56,20 +39,19 @@ SHAPES = {  # at which a CPU holds them to the formula of the driver
 }
 
 
+TABLE = read_peers(ROOT / "tools" / "peers.toml")
+PEERS = [
+    (op, *re.fullmatch(r"tools/(\w+)\.py:(\w+)", peer).groups())
+    for op in TABLE
+    for peer in TABLE[op]["peers"]
+]
+
+
 def listed(file):
-    """Names of functions in the list of a module, which its docstring is."""
+    """Names of functions in the list that the docstring of a file ends in, family by family."""
     text = importlib.import_module(f"tools.{file}").__doc__
-    return re.findall(r"`(\w+)`", " ".join(re.findall(r"^- (\w+: (?:.|\n(?! *\n|- ))*)", text, re.MULTILINE)))
-
-
-def op_of(name):
-    """The op that a peer stands beside."""
-    for variant in VARIANTS:
-        name = name.removesuffix(variant)
-    return OPS.get(name, name.removeprefix("cublas_"))
-
-
-PEERS = [(file, name) for file in FILES for name in listed(file)]
+    families = re.findall(r"^- (\w+: (?:.|\n(?! *\n|- ))*)", text, re.MULTILINE)
+    return re.findall(r"`(\w+)`", " ".join(families))
 
 
 @cache
@@ -96,24 +78,17 @@ def parameters(spec, op):
     return [*placed, *re.findall(r"\"(\w+)\": ", named[0] if named else "")]
 
 
-def test_every_file_lists_its_peers():
-    assert len(PEERS) > 70
-    assert len(PEERS) == len(set(PEERS))
-    for file in FILES:
-        module = importlib.import_module(f"tools.{file}")
-        own = {
-            n for n, f in vars(module).items() if inspect.isfunction(f) and f.__module__ == module.__name__
-        }
-        called = {n for n in own if op_of(n) in shipped()}
-        assert called == set(listed(file)), file
+@pytest.mark.parametrize("file", FILES)
+def test_a_file_lists_its_peers_and_the_table_has_them(file):
+    named = listed(file)
+    assert len(named) == len(set(named))
+    assert {n for n in named if not n.endswith("_tuned")} == {name for _, f, name in PEERS if f == file}
 
 
-@pytest.mark.parametrize("file, name", PEERS, ids=lambda part: part)
-def test_a_peer_takes_what_the_driver_of_its_op_passes(file, name):
+@pytest.mark.parametrize("op, file, name", PEERS)
+def test_a_peer_takes_what_the_driver_of_its_op_passes(op, file, name):
     module = importlib.import_module(f"tools.{file}")
     function = getattr(module, name)
-    op = op_of(name)
-    assert op in shipped()
     taken = preparing(function) or function
     assert list(inspect.signature(taken).parameters) == parameters(shipped()[op], op)
     assert inspect.getdoc(function)
@@ -123,8 +98,7 @@ def test_a_peer_takes_what_the_driver_of_its_op_passes(file, name):
 
 @pytest.mark.parametrize("spec", SHAPES)
 def test_a_peer_of_torch_computes_what_its_op_says(spec):
-    for file, name in PEERS:
-        op = op_of(name)
+    for op, file, name in PEERS:
         if file not in ("peers", "peers_aten") or shipped()[op] != spec or op not in drivers_of(spec):
             continue
         if op == "layernorm_stats":  # the CPU's statistics have the type of its input, a GPU's f32
