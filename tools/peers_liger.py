@@ -1,12 +1,13 @@
-"""Peers from Liger-Kernel (``pip install liger-kernel``), Triton kernels for training: ``--peer tools/peers_liger.py:NAME``.
+"""Peers from Liger-Kernel (``pip install liger-kernel``), kernels for training: ``--peer tools/peers_liger.py:NAME``.
 
-Forward passes only, as the library runs them where no gradient is asked for. By family:
+Forward passes only, as the library runs them where no gradient is asked for; in Triton, `*_cute` in the CuTe DSL
+(``pip install "liger-kernel[cutedsl]"``). By family:
 
 - reduce: `softmax`
 - norm: `rmsnorm`, `layernorm`, `layernorm_stats`, `add_rmsnorm`, `group_norm_silu_nchw`
-- map: `rope`, `swiglu`, `swiglu_packed`, `embedding`
+- map: `rope`, `swiglu`, `swiglu_packed`, `swiglu_cute`, `embedding`
 - loss: `cross_entropy`, `label_smoothing`, `kl_div`
-- nn: `linear_cross_entropy`
+- nn: `linear_cross_entropy`, `linear_cross_entropy_cute`
 
 Each is called like the op of its name; its docstring says what differs. The library is imported in the call, so that
 one that is not installed is a row that says so.
@@ -96,6 +97,13 @@ def swiglu_packed(x: Tensor) -> Tensor:
     return swiglu_fused_gate_up_forward(x)[1]
 
 
+def swiglu_cute(gate: Tensor, up: Tensor) -> Tensor:
+    """The library's kernel in the CuTe DSL: gate and up [M, N]."""
+    from liger_kernel.ops.cutedsl.ops.swiglu import swiglu_forward
+
+    return swiglu_forward(gate, up)[2]
+
+
 def embedding(token: Tensor, table: Tensor, scale: float) -> Tensor:
     """Rows alone; a scale other than 1 is a second launch: token [M], table [V, D]."""
     from liger_kernel.ops.experimental.embedding import LigerEmbeddingFunction
@@ -152,3 +160,14 @@ def linear_cross_entropy(x: Tensor, w: Tensor, label: Tensor, ignore: int) -> tu
         loss = fused_linear_cross_entropy_forward(x, w, label, ignore_index=ignore, reduction="none")[0]
         picked = torch.linalg.vecdot(x, w[label]).float()
     return loss, loss + picked
+
+
+def linear_cross_entropy_cute(x: Tensor, w: Tensor, label: Tensor, ignore: int) -> tuple[Tensor, Tensor]:
+    """The library's kernel in the CuTe DSL, for Hopper and bf16, with no logits in memory. The host waits for a check of
+    the labels inside: x [M, K], w [V, K], label [M]."""
+    from liger_kernel.ops.cutedsl.ops.fused_scaled_cross_entropy_sm90 import (
+        fused_scaled_cross_entropy_forward,
+    )
+
+    loss, _, lse, *_ = fused_scaled_cross_entropy_forward(x, w, label, ignore_index=ignore)
+    return loss, lse

@@ -6,8 +6,8 @@ By family:
 - norm: `rmsnorm`, `layernorm`, `layernorm_stats`, `add_rmsnorm`
 - map: `rope`
 - loss: `cross_entropy`
-- gemm: `matmul`, `matmul_nt`, `matmul_tn`, `matmul_tt`, `batched_matmul`, `linear_gelu`, `gated_mlp`, and `matmul_tuned`,
-  `linear_gelu_tuned`, `gated_mlp_tuned`, which try the library's tiles first, for minutes
+- gemm: `matmul`, `matmul_nt`, `matmul_tn`, `matmul_tt`, `batched_matmul`, `linear_gelu`, `gated_mlp`, `w4a16`,
+  `w8a16`, and `matmul_tuned`, `linear_gelu_tuned`, `gated_mlp_tuned`, which try the library's tiles first, for minutes
 - nn: `grouped_gemm`, `linear_cross_entropy`, `linear_cross_entropy_chunked`
 
 Each is called like the op of its name; its docstring says what differs. The library is imported in the call, so that
@@ -15,6 +15,9 @@ one that is not installed is a row that says so.
 """
 
 from __future__ import annotations
+
+from functools import cache
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -154,6 +157,61 @@ def gated_mlp(x: Tensor, both: Tensor) -> Tensor:
 def gated_mlp_tuned(x: Tensor, both: Tensor) -> Tensor:
     """The first call tries all tiles of the library: x [M, K], both [K, 2 N]."""
     return activated(x, both, None, "swiglu", tuned=True)
+
+
+def fragments_of_codes(
+    x: Tensor, w: Tensor, scale: Tensor, zero: Tensor, S: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Codes in the order in which the matrix unit's registers hold them, scales and zero points in strips."""
+    from quack.gemm_w4 import prepare_w4_weight
+
+    if S != 128:
+        raise ValueError(f"groups of {S}; the library has 128 with zero points")
+    blob, strip = prepare_w4_weight(w ^ 0x88, (scale, zero.short() + 8), "int4awq")  # codes from 0 to 15
+    return x, blob, strip
+
+
+@bench.prepared(fragments_of_codes)
+def w4a16(x: Tensor, w: Tensor, scale: Tensor) -> Tensor:
+    """Takes packed weights, whose zero points it meant to be from 0 to 15: of ours, those of 121 and more are one off
+    where they are odd: x [M, K], w and scale as packed."""
+    from quack.gemm_w4 import gemm_w4a16
+
+    return gemm_w4a16(x, w, scale, wformat="int4awq")
+
+
+def fragments_of_bytes(x: Tensor, w: Tensor, scale: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Weights in the order in which the matrix unit's registers hold them."""
+    from quack.gemm_w4 import prepare_w4_weight
+
+    return x, prepare_w4_weight(w, None, "int8")[0], scale[None]
+
+
+@bench.prepared(fragments_of_bytes)
+def w8a16(x: Tensor, w: Tensor, scale: Tensor) -> Tensor:
+    """Takes packed weights; the scale is an epilogue written here, which is what the library leaves to its caller:
+    x [M, K], w as packed, scale [1, N]."""
+    from quack.operand_transform.host import pick_w4_cfg
+
+    M, N, K = x.shape[0], scale.shape[1], x.shape[1]
+    tile_M, tile_N, split_k = pick_w4_cfg(M, N, K // 64, device=x.device)
+    y = x.new_empty(M, N)
+    sizes = {"tile_M": tile_M, "tile_N": tile_N, "tile_K": 64, "cluster_M": 1, "cluster_N": 1}
+    scaled_rows().gemm(x, w, y, epi_args={"scale": scale}, transform_a="int8", split_k=split_k, **sizes)
+    return y
+
+
+@cache
+def scaled_rows() -> Any:
+    """An epilogue that multiplies each column by its scale."""
+    from quack.epilogue.frontend import gemm_epilogue
+    from quack.epilogue.ops import RowVecLoad
+
+    @gemm_epilogue(ops={"scale": RowVecLoad("scale")})
+    def epilogue(acc: Any, scale: Any) -> dict[str, Any]:
+        return {"D": acc * scale}
+
+    return epilogue
 
 
 def grouped_gemm(x: Tensor, w: Tensor, offs: Tensor) -> Tensor:
