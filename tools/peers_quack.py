@@ -197,21 +197,22 @@ def w8a16(x: Tensor, w: Tensor, scale: Tensor) -> Tensor:
     tile_M, tile_N, split_k = pick_w4_cfg(M, N, K // 64, device=x.device)
     y = x.new_empty(M, N)
     sizes = {"tile_M": tile_M, "tile_N": tile_N, "tile_K": 64, "cluster_M": 1, "cluster_N": 1}
-    scaled_rows().gemm(x, w, y, epi_args={"scale": scale}, transform_a="int8", split_k=split_k, **sizes)
+    scaled_columns().gemm(x, w, y, epi_args={"scale": scale}, transform_a="int8", split_k=split_k, **sizes)
     return y
 
 
+def by_columns(acc: Any, scale: Any) -> dict[str, Any]:
+    """A tile of sums, each column times its scale."""
+    return {"D": acc * scale}
+
+
 @cache
-def scaled_rows() -> Any:
-    """An epilogue that multiplies each column by its scale."""
+def scaled_columns() -> Any:
+    """That as an epilogue of the library."""
     from quack.epilogue.frontend import gemm_epilogue
     from quack.epilogue.ops import RowVecLoad
 
-    @gemm_epilogue(ops={"scale": RowVecLoad("scale")})
-    def epilogue(acc: Any, scale: Any) -> dict[str, Any]:
-        return {"D": acc * scale}
-
-    return epilogue
+    return gemm_epilogue(ops={"scale": RowVecLoad("scale")})(by_columns)
 
 
 def grouped_gemm(x: Tensor, w: Tensor, offs: Tensor) -> Tensor:
