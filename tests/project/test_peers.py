@@ -20,6 +20,7 @@ from tests.emit.drivers import drivers
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = ("peers", "peers_aten", "peers_liger", "peers_quack", "peers_fla")
+LEFT_OUT = {"int8pack_mm", "cumulative_sum"}  # of the table, where it says why
 SHAPES = {  # at which a CPU holds them to the formula of the driver
     "norm/rmsnorm": {"M": 8, "N": 64},
     "norm/layernorm": {"M": 8, "N": 64},
@@ -35,7 +36,6 @@ SHAPES = {  # at which a CPU holds them to the formula of the driver
     "gemm/matmul": {"M": 32, "N": 48, "K": 16},
     "gemm/lora": {"M": 32, "N": 48, "K": 64, "R": 16},
     "gemm/gated_mlp": {"M": 32, "N": 48, "K": 64},
-    "gemm/w8a16": {"M": 32, "N": 64, "K": 64},
 }
 
 
@@ -82,10 +82,12 @@ def parameters(spec, op):
 def test_a_file_lists_its_peers_and_the_table_has_them(file):
     named = listed(file)
     assert len(named) == len(set(named))
-    assert {n for n in named if not n.endswith("_tuned")} == {name for _, f, name in PEERS if f == file}
+    told = {name for _, f, name in PEERS if f == file}
+    assert told <= set(named)
+    assert {n for n in named if not n.endswith("_tuned")} - told <= set(LEFT_OUT)
 
 
-@pytest.mark.parametrize("op, file, name", PEERS)
+@pytest.mark.parametrize("op, file, name", [*PEERS, ("w8a16", "peers", "int8pack_mm")])
 def test_a_peer_takes_what_the_driver_of_its_op_passes(op, file, name):
     module = importlib.import_module(f"tools.{file}")
     function = getattr(module, name)
