@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from opspec.runtime.bench.check import OutputCheck, as_tuple, check_outputs, poisoned
@@ -30,10 +30,15 @@ from opspec.runtime.bench.sampling import (
     one_line,
     walls,
 )
+from opspec.runtime.bench.seconds import Seconds
 from opspec.runtime.bench.statistics import Policy, quantile
 from opspec.runtime.bench.waves import describe_launches
 
 SUSTAINED = Policy(least=20, seconds=1.0, spread=float("inf"), budget=3.0)
+LONG = 0.1  # seconds of a run that needs no second one to be warm
+CALLS = 20  # of each candidate, timed as a user sees them
+REPLAYS = 25  # of each graph
+SHARE = 0.05  # of the budget, that calls or replays of one candidate may take
 LASTING = 5e-3  # seconds of work in a graph, about
 SHORT = 20e-6  # under this, event windows read too long and a graph is timed as well
 
@@ -96,15 +101,19 @@ def measure_case(
     }
     record["measured"] = measured
     run: Run | None = None
+    spent = Seconds()
     try:
         tolerance = driver.tolerance(case.dims, case.dtypes) if driver.tolerance is not None else Tolerance()
         bench.progress("inputs")
-        sets = make_sets(bench, driver, case)
+        with spent.of("inputs"):
+            sets = make_sets(bench, driver, case)
+            bench.synchronize()
         record["tensors"] = describe(driver, case, sets[0].arguments)
         measured["sets"] = len(sets)
         bench.progress("checking")
-        references = reference_of(driver, sets[0])
-        before = check_function(bench, driver, sets[0], references, tolerance)
+        with spent.of("check"):
+            references = reference_of(driver, sets[0])
+            before = check_function(bench, driver, sets[0], references, tolerance)
         measured["checks"] = {"before": before, "after": None}
         keep()
         if not all(item.passed for item in before):
@@ -112,21 +121,25 @@ def measure_case(
             measured["reason"] = "; ".join(f"{item.name}: {item.reason}" for item in before if item.reason)
             return
         run = Run(cost=record["cost"], ours=our_candidate(driver, sets))
-        run.peers = prepare_peers(
-            driver,
-            case,
-            sets,
-            references,
-            tolerance,
-            peers=bench.peers,
-            synchronize=bench.synchronize,
-            progress=bench.progress,
-        )
+        with spent.of("peers"):
+            run.peers = prepare_peers(
+                driver,
+                case,
+                sets,
+                references,
+                tolerance,
+                peers=bench.peers,
+                synchronize=bench.synchronize,
+                progress=bench.progress,
+            )
         del references
-        if bench.stream is not None and moved(run.cost) > 0:
-            run.stream, run.stream_bytes = bench.stream(stream_kind(run.cost), round(moved(run.cost)))
-        sample_cold(bench, run, len(sets), lambda: save_samples(measured, run, keep))
-        after = recheck(bench, driver, sets, run, tolerance)
+        with spent.of("stream"):
+            if bench.stream is not None and moved(run.cost) > 0:
+                run.stream, run.stream_bytes = bench.stream(stream_kind(run.cost), round(moved(run.cost)))
+        with spent.of("sampling"):
+            sample_cold(bench, run, len(sets), lambda: save_samples(measured, run, keep))
+        with spent.of("recheck"):
+            after = recheck(bench, driver, sets, run, tolerance)
         measured["checks"]["after"] = after
         if not all(item.passed for item in after):
             measured["status"] = "incorrect"
@@ -135,8 +148,9 @@ def measure_case(
             )
             return
         try:
-            sample_more(bench, run, len(sets))
-            sample_launches(bench, driver, run, sets[0])
+            sample_more(bench, run, len(sets), spent)
+            with spent.of("host"):
+                sample_launches(bench, driver, run, sets[0])
         except Exception as error:  # noqa: BLE001  # the cold samples stand without the rest
             measured["incomplete"] = one_line(error)
         conclude(bench, driver, run, record, case)
@@ -151,6 +165,7 @@ def measure_case(
         measured["reason"] = one_line(error)
         measured["traceback"] = traceback.format_exception(error)
     finally:
+        measured["seconds"] = spent.record()
         keep()
 
 
@@ -200,8 +215,11 @@ def sample_cold(bench: Bench, run: Run, sets: int, keep: Callable[[], None]) -> 
     """Warm up on the timed path, then sample all candidates in turn with a cold L2."""
     warm_up = Policy(least=2, seconds=0.0, spread=float("inf"), budget=0.0)
     bench.progress("warming up")
-    for _ in range(3):
-        interleave(bench.device, run.candidates, warm_up, Sampling(), sets=sets)
+    first = Sampling()
+    interleave(bench.device, run.candidates, warm_up, first, sets=sets, wait=False)
+    again = [c for c in run.candidates if first.samples[c.name][-1] < LONG]
+    for _ in range(2 if again else 0):
+        interleave(bench.device, again, warm_up, Sampling(), sets=sets, wait=False)
     interleave(
         bench.device,
         run.candidates,
@@ -213,29 +231,48 @@ def sample_cold(bench: Bench, run: Run, sets: int, keep: Callable[[], None]) -> 
     )
 
 
-def sample_more(bench: Bench, run: Run, sets: int) -> None:
+def sample_more(bench: Bench, run: Run, sets: int, spent: Seconds) -> None:
     """Graphs for short kernels and host times; then, never before the cold runs, those without flushes.
 
-    Matrix work back to back for a second shows what the power cap leaves of the rate.
+    Matrix work back to back for a second shows what the power cap leaves of the rate. Each part scales with the
+    budget.
     """
     device, candidates = bench.device, run.candidates
-    median = quantile(sorted(run.cold.samples["ours"]), 0.5)
+    medians = {name: quantile(sorted(found), 0.5) for name, found in run.cold.samples.items()}
+    median = medians["ours"]
     run.short = median < SHORT
     if run.short or bench.graph:
         bench.progress("timing in graphs")
-        repeats = max(2, min(20, int(LASTING / median)))
-        run.graph, run.graph_refused = graphs(device, candidates, count=25, sets=sets, repeats=repeats)
+        with spent.of("graphs"):
+            repeats = max(2, min(20, int(LASTING / median)))
+            most = max(SHARE * bench.policy.budget / (REPLAYS * repeats), 2 * SHORT)
+            held = [c for c in candidates if c.name == "ours" or medians[c.name] <= most]
+            run.graph, run.graph_refused = graphs(device, held, count=REPLAYS, sets=sets, repeats=repeats)
+            run.graph_refused |= {
+                c.name: "takes too long to be repeated" for c in candidates if c not in held
+            }
     bench.progress("timing calls")
-    for candidate in candidates:
-        run.walls[candidate.name] = walls(device, candidate, count=20, sets=sets)
+    with spent.of("calls"):
+        for candidate in candidates:
+            fitting = int(SHARE * bench.policy.budget / max(medians[candidate.name], 1e-9))
+            count = max(3 if candidate is run.ours else 1, min(CALLS, fitting))
+            run.walls[candidate.name] = walls(device, candidate, count=count, sets=sets)
     if run.cost.get("flops.tensor"):
         bench.progress("timing back to back")
         run.sustained = Sampling()
-        interleave(device, [run.ours], SUSTAINED, run.sustained, sets=sets, cold=False)
+        with spent.of("sustained"):
+            interleave(device, [run.ours], lasting(bench.policy), run.sustained, sets=sets, cold=False)
     if bench.warm:
         bench.progress("timing with a warm L2")
         run.warm = Sampling()
-        interleave(device, [run.ours], bench.policy, run.warm, sets=1, cold=False)
+        with spent.of("warm"):
+            interleave(device, [run.ours], bench.policy, run.warm, sets=1, cold=False)
+
+
+def lasting(policy: Policy) -> Policy:
+    """How long matrix work runs back to back: no longer than the sampling may take."""
+    budget = min(SUSTAINED.budget, policy.budget)
+    return replace(SUSTAINED, budget=budget, seconds=min(SUSTAINED.seconds, budget))
 
 
 def sample_launches(bench: Bench, driver: Driver, run: Run, inputs: InputSet) -> None:

@@ -12,6 +12,8 @@ from typing import Any, Protocol
 from opspec.runtime.bench.statistics import Policy, summarise, unreached
 
 Progress = Callable[[str], None]
+KEPT = 2.0  # seconds after which samples are written again
+HOSTS = 0.3  # seconds that timing the host takes, about
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,36 +109,55 @@ def interleave(
     *,
     sets: int,
     cold: bool = True,
+    wait: bool = True,
     progress: Progress = lambda _: None,
     keep: Callable[[], None] = lambda: None,
 ) -> None:
     """Sample all candidates in turn by device time until the policy is content or the budget is spent.
 
     Each round runs every candidate once, beginning one further each time, over ``sets`` sets of inputs in
-    rotation. Fills ``into`` batch by batch, and calls ``keep`` after each, so that an interrupt loses nothing.
+    rotation. A candidate other than the first that has used up its share of the budget, or twice that before it has
+    the least number of samples, sits out from then on: what it lacks is said, and the others get the time that is left. Fills ``into`` batch by batch, and calls ``keep``
+    every few seconds, so that an interrupt loses nothing. ``wait`` for a last look at the card.
     """
     for candidate in candidates:
         into.samples.setdefault(candidate.name, [])
+    used = dict.fromkeys(into.samples, 0.0)
+    left = list(candidates)
     start, rounds, batch = device.now(), 0, 1
+    kept = start
     while True:
         before = device.now()
-        order, work = schedule(candidates, rounds, batch, sets)
+        order, work = schedule(left, rounds, batch, sets)
         times = device.spans(work, cold=cold)
+        lasted = device.now() - before
         for candidate, seconds in zip(order, times, strict=True):
             into.samples[candidate.name].append(seconds)
+            used[candidate.name] += seconds
         rounds += batch
         note_clocks(device.clocks(), into)
         into.throttled.extend([bool(into.clocks and into.clocks[-1].throttle)] * batch)
         into.elapsed = device.now() - start
         lacking = {c.name: unreached(policy, into.samples[c.name], into.elapsed) for c in candidates}
         into.unreached = {name: text for name, text in lacking.items() if text}
-        keep()
-        progress(f"{bar(done(policy, into))} {rounds} rounds of {len(candidates)}, {into.elapsed:.1f} s")
-        if not into.unreached or into.elapsed >= policy.budget:
+        progress(f"{bar(done(policy, into))} {rounds} rounds of {len(left)}, {into.elapsed:.1f} s")
+        if into.elapsed >= policy.budget or not any(lacking[c.name] for c in left):
             into.stopped = "budget" if into.unreached else "noise"
-            note_clocks(device.clocks(wait=True), into)
+            if wait:
+                note_clocks(device.clocks(wait=True), into)
+            keep()
             return
-        batch = next_batch(batch, device.now() - before)
+        if device.now() - kept >= KEPT:
+            keep()
+            kept = device.now()
+        share = policy.budget / len(candidates)
+        left = [
+            c
+            for c in left
+            if c is candidates[0]
+            or used[c.name] < (share if len(into.samples[c.name]) >= policy.least else 2 * share)
+        ]
+        batch = next_batch(batch, lasted)
 
 
 def done(policy: Policy, into: Sampling) -> float:
@@ -233,10 +254,12 @@ def graphs(
 
 def hosts(device: Device, calls: Mapping[str, Callable[[], Any]], *, seconds: float) -> dict[str, float]:
     """Median host time per call of each, by short batches in turn; ``seconds``: what one call takes the device,
-    for batches that it can queue in a hundredth of a second."""
-    batch = max(1, min(32, int(0.01 / seconds) if seconds > 0 else 32))
+    for batches that it can queue in a few thousandths of a second."""
+    each = HOSTS / (33 * max(len(calls), 1))
+    batch = max(1, min(32, int(each / seconds) if seconds > 0 else 32))
+    turns = max(11, min(33, int(HOSTS / (len(calls) * batch * seconds)) if seconds > 0 and calls else 33))
     samples: dict[str, list[float]] = {name: [] for name in calls}
-    for turn in range(33):
+    for turn in range(turns):
         for name, call in calls.items():
             spent = device.host(call, batch=batch)
             if turn > 2:

@@ -16,6 +16,7 @@ from opspec.runtime.bench.machines import find_machine, machine_names
 from opspec.runtime.bench.model import Case, Driver
 from opspec.runtime.bench.result import new_document, new_record, settle, write
 from opspec.runtime.bench.roofline import Machine
+from opspec.runtime.bench.seconds import Seconds
 from opspec.runtime.bench.shared import RunRoofs
 from opspec.runtime.bench.table import show
 
@@ -47,7 +48,9 @@ class Session:
         self.roofs = RunRoofs() if roofs is None else roofs
         self.label = label
         self.quiet = quiet
-        self.bench, gpu = open_bench(driver, options, self.progress)
+        self.spent = Seconds()
+        with self.spent.of("open"):
+            self.bench, gpu = open_bench(driver, options, self.progress)
         name = "" if gpu is None else str(gpu["name"])
         self.machine: Machine | None
         self.machine, source = find_machine(options.machine, driver.machines, card=name)
@@ -67,6 +70,7 @@ class Session:
         except KeyboardInterrupt:
             interrupted = True
         settle(self.document, self.driver, interrupted=interrupted)
+        self.document["seconds"] = self.spent.record()
         self.progress("")
         self.report()
         if interrupted:
@@ -85,7 +89,8 @@ class Session:
         from opspec.runtime.bench.measure import measure_case
 
         wanted = roof_dtypes(self.driver, chosen, quick=self.options.quick)
-        roofs = self.roofs.of(self.bench.measure_roofs, wanted)
+        with self.spent.of("roofs"):
+            roofs = self.roofs.of(self.bench.measure_roofs, wanted)
         self.document["roofs"] = roofs
         self.keep()
         bench = dataclasses.replace(self.bench.bench, roofs=roofs)
@@ -94,8 +99,9 @@ class Session:
             shaped = dataclasses.replace(
                 bench, progress=lambda text, label=label: self.progress(f"{label}: {text}")
             )
-            measure_case(shaped, self.driver, case, record, self.keep)
-            self.bench.release()
+            with self.spent.of("shapes"):
+                measure_case(shaped, self.driver, case, record, self.keep)
+                self.bench.release()
 
     def keep(self) -> None:
         """Write what there is."""

@@ -15,6 +15,7 @@ import pytest
 
 from opspec.runtime import bench
 from opspec.runtime.bench.command import roof_dtypes
+from opspec.runtime.bench.measure import lasting
 from opspec.runtime.bench.model import cases
 from opspec.runtime.bench.named import named_peer
 from opspec.runtime.bench.peers import known_peers
@@ -607,3 +608,47 @@ def test_a_prepared_peer_gets_what_was_made_of_its_arguments_once_a_set(tmp_path
 def test_a_peer_that_cannot_be_had_is_bad_usage(name, said, capsys):
     assert bench.main(driver(), argv=["--peer", name], open_bench=nothing) == 2
     assert said in capsys.readouterr().err
+
+
+def test_where_the_seconds_went_is_in_the_result_and_not_printed(tmp_path, capsys):
+    device = FakeDevice({"ours": OURS, "stream": STREAM})
+    _, document, found = measure(tmp_path, device)
+    assert set(document["seconds"]) == {"open", "roofs", "shapes", "rest", "total"}
+    assert {"inputs", "check", "peers", "stream", "sampling", "recheck", "calls", "host"} <= set(
+        found["seconds"]
+    )
+    for seconds in (document["seconds"], found["seconds"]):
+        assert sum(v for k, v in seconds.items() if k != "total") == pytest.approx(seconds["total"])
+    assert "recheck" not in capsys.readouterr().out
+
+
+def test_a_shape_that_fails_says_where_the_seconds_went_until_then(tmp_path):
+    _, _, found = measure(tmp_path, FakeDevice({}), function=runs(None, "ours", lambda x, eps: x))
+    assert found["status"] == "error"
+    assert set(found["seconds"]) == {"inputs", "check", "rest", "total"}
+
+
+def test_a_peer_that_takes_seconds_is_run_a_few_times_and_the_rest_is_unhurt(tmp_path):
+    times = {"ours": [9e-6], "stream": [8e-6], "slow": [2.0], "lib": [12e-6]}
+    device = FakeDevice(times)
+    policy = Policy(least=10, seconds=0.0, spread=0.5, budget=5.0)
+    peers = (peer(device, "slow"), peer(device, "lib"))
+    status, _, found = measure(tmp_path, device, peers=peers, opener_options={"policy": policy})
+    rows = {row["name"]: row for row in found["candidates"]}
+    assert status == 0
+    assert rows["slow"]["events"]["count"] < 4
+    assert rows["slow"]["wall"]["count"] == 1
+    assert rows["slow"]["graph"] is None
+    assert rows["slow"]["graph_refused"] == "takes too long to be repeated"
+    assert rows["lib"]["graph"]["count"] == 25
+    assert rows["lib"]["wall"]["count"] == 20
+    assert found["baseline"]["peer"] == "lib"
+    assert {v["peer"]: v["verdict"] for v in found["verdicts"]}["slow"] == "FASTER"
+    slow = [what for what in device.log if what == ("cold", "slow")]
+    assert len(slow) < 6
+
+
+@pytest.mark.parametrize(("budget", "seconds"), [(20.0, 1.0), (0.5, 0.5)])
+def test_work_back_to_back_takes_no_longer_than_the_budget(budget, seconds):
+    policy = lasting(Policy(budget=budget))
+    assert (policy.budget, policy.seconds) == (min(3.0, budget), seconds)

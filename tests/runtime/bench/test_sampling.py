@@ -126,8 +126,68 @@ def test_host_times_are_of_short_batches_in_turn():
         log.append(name)
 
     ways = {"a": lambda: call("a"), "b": lambda: call("b")}
-    assert hosts(device, ways, seconds=5e-3) == {"a": 2e-6, "b": 1e-6}
-    assert log[:4] == ["a", "a", "b", "b"]  # two runs of 5 ms are a hundredth of a second
+    assert hosts(device, ways, seconds=2e-3) == {"a": 2e-6, "b": 1e-6}
+    assert log[:4] == ["a", "a", "b", "b"]  # two runs of 2 ms in each of 2 x 33 batches are about 0.3 s
+
+
+@pytest.mark.parametrize(("seconds", "most"), [(1e-6, 32 * 33), (1e-4, 32 * 33), (1e-3, 150), (0.1, 11)])
+def test_host_times_of_long_runs_take_fewer_of_them(seconds, most):
+    device = FakeDevice({"host a": [2e-6], "host b": [1e-6]})
+    log = []
+
+    def call(name):
+        device.running = name
+        log.append(name)
+
+    hosts(device, {"a": lambda: call("a"), "b": lambda: call("b")}, seconds=seconds)
+    assert 11 <= log.count("a") == log.count("b") <= most
+
+
+def test_a_candidate_that_has_used_its_share_of_the_budget_sits_out():
+    device = FakeDevice({"ours": [1e-3], "fast": [1e-3], "slow": [1.0]})
+    ours, fast, slow = (candidate(device, name)[0] for name in ("ours", "fast", "slow"))
+    into = Sampling()
+    policy = Policy(least=10, seconds=0.5, spread=1.0, budget=6.0)
+    interleave(device, [ours, fast, slow], policy, into, sets=1)
+    assert len(into.samples["slow"]) == 4  # twice its share of 2 s, since it lacks samples
+    assert len(into.samples["ours"]) == len(into.samples["fast"]) >= 10
+    assert set(into.unreached) == {"slow"}
+    assert "of 10 samples" in into.unreached["slow"]
+    assert (into.stopped, into.elapsed < 6.0) == ("budget", True)
+    patient = Policy(least=2, seconds=0.5, spread=1.0, budget=6.0)
+    interleave(device, [ours, fast, slow], patient, again := Sampling(), sets=1)
+    assert len(again.samples["slow"]) == 2
+
+
+def test_the_first_candidate_never_sits_out():
+    device = FakeDevice({"ours": [1.0], "fast": [1e-3]})
+    pair = [candidate(device, name)[0] for name in ("ours", "fast")]
+    into = Sampling()
+    interleave(device, pair, Policy(least=3, seconds=0.0, spread=1.0, budget=4.0), into, sets=1)
+    assert len(into.samples["ours"]) >= 3
+    assert into.stopped == "noise"
+
+
+def test_samples_are_written_every_few_seconds_and_at_the_end():
+    device = FakeDevice({"a": [1e-3]})
+    a, _ = candidate(device, "a")
+    kept = []
+    policy = Policy(least=10, seconds=5.0, spread=1.0)
+    interleave(device, [a], policy, Sampling(), sets=1, keep=lambda: kept.append(device.elapsed))
+    assert len(kept) == 3
+    assert kept[-1] == device.elapsed
+
+
+def test_a_warm_up_waits_for_no_look_at_the_card():
+    device = FakeDevice({"a": [1e-3]})
+    a, _ = candidate(device, "a")
+    waited = []
+    device.clocks = lambda *, wait=False: waited.append(wait)
+    policy = Policy(least=2, seconds=0.0, budget=0.0)
+    interleave(device, [a], policy, Sampling(), sets=1, wait=False)
+    assert not any(waited)
+    interleave(device, [a], policy, Sampling(), sets=1)
+    assert any(waited)
 
 
 def test_two_host_clocks_per_call():
