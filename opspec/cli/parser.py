@@ -119,6 +119,12 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("--tuned", metavar="FILE|FOLDER", help="launch as `opspec tune` found (its tuned.json)")
     p.add_argument("--quick", action="store_true")
     p.add_argument("--budget", type=float, metavar="S", help="seconds of sampling per shape at most")
+    p.add_argument(
+        "--jobs",
+        type=_positive,
+        metavar="N",
+        help="compile beforehand, with N processes, nothing measured meanwhile",
+    )
     p.set_defaults(warm=False, seed=None)
 
     p = _command(commands, "tune", "find faster launch options on the GPU that is there")

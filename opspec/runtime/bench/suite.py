@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from opspec.runtime.bench.compile_ahead import compile_all
 from opspec.runtime.bench.model import UsageError
 from opspec.runtime.bench.overview import Failed, show_overview
 from opspec.runtime.bench.packages import find_packages
@@ -53,7 +54,21 @@ def build_parser() -> argparse.ArgumentParser:
     add("--quick", action="store_true", help="a looser bound on the noise and a smaller time budget")
     add("--budget", type=float, metavar="S", help="seconds of sampling per shape at most")
     add("--seed", type=int, help="of the random inputs (0)")
+    add(
+        "--jobs",
+        type=positive,
+        metavar="N",
+        help="compile beforehand, with N processes and nothing measured meanwhile",
+    )
     return parser
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1."""
+    value = int(text)
+    if value < 1:
+        raise ValueError(text)
+    return value
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -81,6 +96,8 @@ def measure(
         results = Path(options.json).resolve() if options.json else scratch / "results"
         named = {str(path): None if ops is None else list(ops) for path, ops in packages.items()}
         run = Run(packages=named, options=options, results=results, scratch=scratch)
+        if options.jobs and (status := compile_all(run.plan(), options.jobs, environment())):
+            return status
         status = run.until_done(start or start_worker)
         found = run.outcomes()
         if found:
@@ -135,6 +152,7 @@ class Run:
                 "quick": o.quick,
             },
             "argv": arguments(o),
+            "compiled_peers": not o.no_peers and o.peers != "none",
             "results": str(self.results),
             "scratch": str(self.scratch),
             "journal": str(self.journal),
@@ -201,11 +219,16 @@ def arguments(options: argparse.Namespace) -> list[str]:
     ]
 
 
+def environment() -> dict[str, str]:
+    """What a child lives in: this process's own, with this opspec before others."""
+    path = os.pathsep.join(p for p in (str(ROOT), os.environ.get("PYTHONPATH", "")) if p)
+    return {**os.environ, "PYTHONPATH": path}
+
+
 def start_worker(command: list[str]) -> int:
     """Run a child; an interrupt or a request to end is its own to answer, since it keeps what it has."""
-    path = os.pathsep.join(p for p in (str(ROOT), os.environ.get("PYTHONPATH", "")) if p)
     sys.stdout.flush()
-    child = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path})
+    child = subprocess.Popen(command, env=environment())
     before = signal.signal(signal.SIGTERM, lambda *_: child.terminate())
     try:
         while True:
