@@ -10,8 +10,9 @@ from typing import Any
 
 from opspec.runtime.bench.table import colour
 
-HEAD = ("op", "workload", "µs", "of the roof", "fastest peer", "µs", "verdict")
-RIGHT = (2, 3, 5)  # columns of numbers
+HEAD = ("op", "workload", "µs", "of the roof", "fastest peer", "µs", "ours is", "verdict")
+RIGHT = (2, 3, 5, 6)  # columns of numbers
+RATIO = 6  # the column that a narrow page goes without
 FLEXIBLE = (4, 1, 0)  # columns that give way where the page is narrow
 LEAST = 8
 UNIT = 1e6
@@ -39,16 +40,15 @@ def overview(found: Sequence[Mapping[str, Any] | Failed], width: int) -> str:
     notes: list[str] = []
     for item in found:
         if isinstance(item, Failed):
-            table.append((item.op, "", "–", "", "", "", "ERROR"))
+            table.append((item.op, "", "–", "", "", "", "", "ERROR"))
             notes.append(f"{item.op}: {item.reason}")
             continue
         lines = [line(item, record) for record in item["results"]]
         table += [(item["op"] if not k else "", *cells) for k, cells in enumerate(lines)]
         notes += [f"{item['op']}{note}" for record in item["results"] if (note := remark(record))]
         notes += [note for note in item["notes"] if note.startswith("nothing")]
-    widths = fitted([HEAD, *table], width)
-    lines_of = [laid_out(row, widths) for row in (HEAD, *table)]
-    return "\n".join([lines_of[0], "─" * min(max(map(len, lines_of)), width), *lines_of[1:], *said(notes)])
+    lines_of = laid_out([HEAD, *table], width)
+    return "\n".join([lines_of[0], "─" * max(map(len, lines_of)), *lines_of[1:], *said(notes)])
 
 
 def said(notes: Sequence[str]) -> list[str]:
@@ -61,13 +61,13 @@ def line(document: Mapping[str, Any], record: Mapping[str, Any]) -> tuple[str, .
     name = workload(document, record)
     measured = record["measured"]
     if measured is None:
-        return name, "–", "", "", "", ""
+        return name, "–", "", "", "", "", ""
     if not measured.get("time_s") or measured["status"] not in {"ok", "interrupted"}:
-        return name, "–", "", "", "", measured["status"].upper()
+        return name, "–", "", "", "", "", measured["status"].upper()
     base = measured.get("baseline")
     peer = (base["peer"].rpartition(":")[2], micro(base["time_s"])) if base else ("–", "")
-    verdict = f"{base['verdict']} {base['speedup']:.2f}×" if base else ""
-    return name, micro(measured["time_s"]), share(document, record), *peer, verdict
+    verdict = (f"{base['speedup']:.2f}×", base["verdict"]) if base else ("", "")
+    return name, micro(measured["time_s"]), share(document, record), *peer, *verdict
 
 
 def workload(document: Mapping[str, Any], record: Mapping[str, Any]) -> str:
@@ -111,24 +111,25 @@ def remark(record: Mapping[str, Any]) -> str:
     return ""
 
 
-def fitted(rows: Sequence[tuple[str, ...]], width: int) -> list[int]:
-    """The widths of columns, so that a line fits: those with names give way, the widest first."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(HEAD))]
-    while sum(widths) + 2 * (len(widths) - 1) > width:
+def laid_out(rows: Sequence[tuple[str, ...]], width: int) -> list[str]:
+    """Lines that fit: a narrow page has less between columns and no ratio, and then names give way."""
+    columns, gap = list(range(len(HEAD))), "  "
+    widths = [max(len(row[i]) for row in rows) for i in columns]
+    if sum(widths) + len(gap) * (len(columns) - 1) > width:
+        columns.remove(RATIO)
+        gap = " "
+    while sum(widths[i] for i in columns) + len(gap) * (len(columns) - 1) > width:
         most = max(FLEXIBLE, key=lambda i: widths[i])
         if widths[most] <= LEAST:
             break
         widths[most] -= 1
-    return widths
+    return [gap.join(cell(row[i], widths[i], right=i in RIGHT) for i in columns).rstrip() for row in rows]
 
 
-def laid_out(row: tuple[str, ...], widths: Sequence[int]) -> str:
-    """One line."""
-    cells = [
-        clipped(text, size).rjust(size) if i in RIGHT else clipped(text, size).ljust(size)
-        for i, (text, size) in enumerate(zip(row, widths, strict=True))
-    ]
-    return "  ".join(cells).rstrip()
+def cell(text: str, size: int, *, right: bool) -> str:
+    """A text in its column."""
+    fitting = clipped(text, size)
+    return fitting.rjust(size) if right else fitting.ljust(size)
 
 
 def clipped(text: str, size: int) -> str:

@@ -68,7 +68,9 @@ def test_the_device_is_opened_and_its_roofs_measured_once(tmp_path, device, caps
     assert ages == sorted(ages)
     assert [d["status"] for d in found.values()] == ["measured"] * 3
     out, err = capsys.readouterr()
-    assert " ".join(out.splitlines()[0].split()) == "op workload µs of the roof fastest peer µs verdict"
+    assert (
+        " ".join(out.splitlines()[0].split()) == "op workload µs of the roof fastest peer µs ours is verdict"
+    )
     assert out.splitlines()[2].split()[:5] == ["a", "small", "50.1", "89.8%", "copy"]
     assert "[3/3] c: done, 2 shapes" in err
 
