@@ -28,7 +28,7 @@ def is_suite(options: argparse.Namespace) -> bool:
     """Whether several specs are asked for, or what only a run of several can do."""
     several = len(options.targets) > 1 or Path(options.targets[0]).is_dir()
     folder = options.json is not None and (options.json.endswith("/") or Path(options.json).is_dir())
-    return several or folder or options.peers_from is not None or options.jobs is not None
+    return several or folder or options.peers_from is not None or options.jobs is not None or options.resume
 
 
 def _run_one(options: argparse.Namespace) -> int:

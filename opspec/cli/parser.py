@@ -125,6 +125,9 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="N",
         help="compile beforehand, with N processes, nothing measured meanwhile",
     )
+    p.add_argument(
+        "--resume", action="store_true", help="leave out ops whose result lies in the folder of --json"
+    )
     p.set_defaults(warm=False, seed=None)
 
     p = _command(commands, "tune", "find faster launch options on the GPU that is there")

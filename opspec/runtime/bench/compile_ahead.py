@@ -50,7 +50,7 @@ def compile_some(plan: Mapping[str, Any], *, place: str = "cuda") -> None:
     options = argparse.Namespace(**plan["options"])
     scratch = Path(plan["scratch"])
     choose_nothing()
-    for number, job in enumerate(plan_jobs(plan["packages"], options)):
+    for number, job in enumerate(plan_jobs(plan["packages"], options, Path(plan["results"]))):
         if job.driver is None or not take(scratch / f"taken-{number}"):
             continue
         for case in job.cases:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,8 @@ from opspec.runtime.bench.peers import known_peers
 from opspec.runtime.bench.roofs import measure_roofs, stream_candidate
 from opspec.runtime.bench.statistics import Policy
 
+SLACK = 64 << 20  # bytes that may be left over without a search for what holds them
+
 
 @dataclass(slots=True)
 class CudaBench:
@@ -26,14 +29,20 @@ class CudaBench:
     device: Cuda
     quick: bool
     progress: Callable[[str], None]
+    held: int = 0  # bytes that the harness itself holds
 
     def measure_roofs(self, dtypes: Sequence[str]) -> dict[str, Any]:
         """The roofs of this run."""
         return measure_roofs(self.device, dtypes, quick=self.quick, progress=self.progress)
 
     def release(self) -> None:
-        """Give memory back between shapes."""
-        torch.cuda.empty_cache()
+        """Give memory back between shapes, also what only a cycle of references holds."""
+        try:
+            if torch.cuda.memory_allocated() > self.held + SLACK:
+                gc.collect()
+            torch.cuda.empty_cache()
+        except Exception:  # noqa: BLE001  # a device that is lost: the next shape says so
+            return
 
 
 @dataclass(slots=True)
@@ -47,6 +56,7 @@ class Card:
     device: Cuda | None = None
     gpu: dict[str, Any] | None = None
     opened: bool = False
+    held: int = 0
 
     def __call__(
         self, driver: Driver, options: argparse.Namespace, progress: Callable[[str], None]
@@ -55,6 +65,7 @@ class Card:
         if not self.opened:
             self.device, self.opened = open_device(), True
             self.gpu = None if self.device is None else record_gpu(self.device)
+            self.held = 0 if self.device is None else torch.cuda.memory_allocated()
         device = self.device
         if device is None:
             return None, None
@@ -73,7 +84,7 @@ class Card:
             properties=device.properties,
             seed=options.seed,
         )
-        return CudaBench(bench, device, options.quick, progress), self.gpu
+        return CudaBench(bench, device, options.quick, progress, self.held), self.gpu
 
     def alive(self) -> bool:
         """Whether the device still answers: after an illegal access it never does in this process."""

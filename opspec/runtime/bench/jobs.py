@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -35,11 +36,14 @@ class Job:
         return self.package, self.op
 
 
-def plan_jobs(packages: Mapping[str, Sequence[str] | None], options: argparse.Namespace) -> list[Job]:
+def plan_jobs(
+    packages: Mapping[str, Sequence[str] | None], options: argparse.Namespace, results: Path
+) -> list[Job]:
     """The jobs of a run, in the order of its packages; UsageError for an op, workload or peer that there isn't.
 
     ``packages``: folders, and which ops of each, None for all.
-    ``options``: ``op``, ``at`` and ``peer`` as lists, ``peers_from`` a file or None.
+    ``options``: ``op``, ``at`` and ``peer`` as lists, ``peers_from`` a file or None; with ``resume`` without what lies
+    in the folder ``results``.
     """
     told = read_peers(Path(options.peers_from)) if options.peers_from else {}
     loaded: list[tuple[str, Driver | str]] = []
@@ -80,7 +84,7 @@ def plan_jobs(packages: Mapping[str, Sequence[str] | None], options: argparse.Na
         )
     if not jobs:
         raise UsageError("nothing to measure: no op with a workload")
-    return jobs
+    return [job for job in jobs if not is_measured(job, results)] if options.resume else jobs
 
 
 def check_names(drivers: Sequence[Driver], options: argparse.Namespace) -> None:
@@ -103,3 +107,28 @@ def file_name(driver: Driver, shown: Mapping[str, int]) -> str:
         return f"{driver.op}.json"
     path = driver.spec.removesuffix(".op").strip("/").replace("/", ".")
     return f"{path}.{driver.op}.json"
+
+
+def is_measured(job: Job, results: Path) -> bool:
+    """Whether a folder has the result of a job: of this very kernel, at all its shapes, beside all its named peers."""
+    if job.driver is None:
+        return False
+    try:
+        document = json.loads((results / job.file).read_text(encoding="utf-8"))
+        known = document["environment"]["software"]["kernel_hash"] == job.driver.kernel_hash
+        if document["op"] != job.op or document["status"] != "measured" or not known:
+            return False
+        shapes = {
+            identity(r["workload"], r["dims"], r["dtypes"]): {c["name"] for c in r["measured"]["candidates"]}
+            for r in document["results"]
+        }
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    peers = {peer.name for peer in job.driver.peers}
+    wanted = [identity(case.workload, case.dims, case.dtypes) for case in job.cases]
+    return all(key in shapes and peers <= shapes[key] for key in wanted)
+
+
+def identity(workload: str, dims: Mapping[str, int], dtypes: Mapping[str, str]) -> tuple[object, ...]:
+    """What a shape is recognised by."""
+    return workload, tuple(sorted(dims.items())), tuple(sorted(dtypes.items()))

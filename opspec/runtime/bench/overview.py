@@ -47,6 +47,7 @@ def overview(found: Sequence[Mapping[str, Any] | Failed], width: int) -> str:
         table += [(item["op"] if not k else "", *cells) for k, cells in enumerate(lines)]
         notes += [f"{item['op']}{note}" for record in item["results"] if (note := remark(record))]
         notes += [note for note in item["notes"] if note.startswith("nothing")]
+        notes += [f"{item['op']}: {note}" for note in item["notes"] if note.startswith("the run ended")]
     lines_of = laid_out([HEAD, *table], width)
     return "\n".join([lines_of[0], "─" * max(map(len, lines_of)), *lines_of[1:], *said(notes)])
 

@@ -44,6 +44,7 @@ def build_parser() -> argparse.ArgumentParser:
     add("--op", action="append", default=[], metavar="OP", help="only this op (may be repeated)")
     add("--at", action="append", default=[], metavar="WORKLOAD", help="only this workload (may be repeated)")
     add("--json", type=Path, metavar="FOLDER", help="write each op's result to FOLDER/OP.json")
+    add("--resume", action="store_true", help="leave out ops whose result lies in the folder of --json")
     add("--machine", metavar="NAME", help="datasheet to stand beside; by the card if left out")
     add("--peer", action="append", default=[], metavar="[OP=]MODULE:FUNCTION", help="measure it beside")
     add("--peers-from", type=Path, metavar="FILE.toml", help="[OP] with peers = [...] and at = [...]")
@@ -150,6 +151,7 @@ class Run:
                 "peer": list(o.peer),
                 "peers_from": str(o.peers_from) if o.peers_from else None,
                 "quick": o.quick,
+                "resume": o.resume,
             },
             "argv": arguments(o),
             "compiled_peers": not o.no_peers and o.peers != "none",

@@ -8,7 +8,6 @@ one goes on behind the op that lost it.
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import sys
 import time
@@ -58,8 +57,9 @@ class Worker:
 
     def run(self) -> int:
         """All jobs that are left, in order; the worst status."""
-        jobs = plan_jobs(self.plan["packages"], self.options)
-        self.note(jobs=len(jobs))
+        jobs = plan_jobs(self.plan["packages"], self.options, self.results)
+        if not jobs:
+            say("every op is measured already")
         card = self.card or open_cuda()
         chosen = [(job.driver, job.cases) for job in jobs if job.driver is not None]
         self.roofs.wanted = all_dtypes(chosen, quick=self.options.quick)
@@ -73,7 +73,6 @@ class Worker:
             say(f"[{place + 1}/{len(jobs)}] {summary(job, ended, time.monotonic() - start)}")
             if ended == INTERRUPTED:
                 return INTERRUPTED
-            gc.collect()
             if not card.alive():
                 return LOST
         self.note(finished=True)
@@ -86,6 +85,7 @@ class Worker:
             return 1
         options = build_parser([job.driver]).parse_args(self.plan["argv"])
         running = self.scratch / RUNNING
+        session = None
         try:
             session = Session(
                 job.driver,
@@ -101,8 +101,11 @@ class Worker:
         except UsageError:
             raise
         except Exception as error:  # noqa: BLE001  # of one op; the others are still to be measured
-            self.note(end=job.key, status=1, reason=one_line(error))
-            return 1
+            if session is None or not any(has_time(record) for record in session.document["results"]):
+                self.note(end=job.key, status=1, reason=one_line(error))
+                return 1
+            session.document["notes"].append(f"the run ended: {one_line(error)}")
+            session.document["status"], status = "failed", 1
         if status != INTERRUPTED or any(has_time(record) for record in session.document["results"]):
             write(session.document, self.results / job.file)
             self.note(end=job.key, status=status, file=job.file)

@@ -260,7 +260,7 @@ BENCH = """import kernel
 from tests.runtime.bench.fakes import driver
 
 {names} = (
-    driver(op={op!r}, spec="specs/map/" + kernel.NAME + ".op", function=kernel.function, {changes}),
+    driver(op={op!r}, spec="specs/map/" + kernel.NAME + ".op", **(dict(function=kernel.function) | dict({changes}))),
     {more}
 )
 """

@@ -85,3 +85,33 @@ def test_the_cuda_path_runs_from_end_to_end_on_a_pretended_gpu(tmp_path, op, wor
     assert record["measured"]["method"] == method
     assert record["measured"]["time_s"] == pytest.approx(100e-6 if op == "softmax" else 101e-6)
     assert record["measured"]["ledger"][-1]["name"] == "unexplained"
+
+
+@pytest.mark.slow
+def test_a_run_of_several_drivers_goes_from_end_to_end_on_a_pretended_gpu(tmp_path):
+    from opspec.driver.targets import limits
+    from opspec.emit.package import build_package
+    from opspec.frontend import load_text
+    from opspec.runtime.bench import suite
+
+    text = "op {n}[M](x: f32[M]) -> y: f32[M] {{\n  kernel k {{ y[m] = 2.0 * x[m] }}\n}}\n"
+    for name in ("one", "two"):
+        spec = text.format(n=name) + f"workload small for {name} {{ M = 100 }}\n"
+        package = build_package(load_text(spec, f"{name}.op"), f"{name}.op", limits())
+        (tmp_path / "g" / name).mkdir(parents=True)
+        for file in ("kernel.py", "bench.py"):
+            (tmp_path / "g" / name / file).write_text(package.files[file])
+
+    def start(command):
+        dry = [sys.executable, str(ROOT / "tests/runtime/fixtures/dry_run.py"), "worker", command[-1]]
+        return subprocess.run(dry, env=suite.environment(), check=False).returncode
+
+    options = suite.build_parser().parse_args(["g", "--json", str(tmp_path / "r"), "--budget", "0.2"])
+    packages = dict.fromkeys(suite.find_packages([tmp_path / "g"]))
+    assert suite.measure(packages, options, start=start) == 0
+    one, two = document(tmp_path / "r/one.json"), document(tmp_path / "r/two.json")
+    assert one["status"] == two["status"] == "measured"
+    assert one["run"] == two["run"]
+    assert one["roofs"]["measured_at"] == two["roofs"]["measured_at"]
+    assert two["roofs"]["age_s"] > one["roofs"]["age_s"]
+    assert two["seconds"]["roofs"] < one["seconds"]["roofs"]

@@ -195,6 +195,55 @@ def test_an_interrupt_keeps_what_was_measured_and_leaves_older_results_alone(tmp
     assert after["c.json"] == before["c.json"]
 
 
+def test_a_run_goes_on_where_an_earlier_one_ended(tmp_path, device, capsys):
+    for name in ("a", "b"):
+        package(tmp_path / "g", name, changes=f"kernel_hash='{name}'")
+    _, before = run(tmp_path / "g", FakeCard(device), "--op", "a")
+    status, after = run(tmp_path / "g", FakeCard(device), "--resume")
+    assert (status, after["a.json"], after["b.json"]["status"]) == (0, before["a.json"], "measured")
+    capsys.readouterr()
+    status, found = run(tmp_path / "g", FakeCard(device), "--resume")
+    assert (status, found) == (0, after)
+    assert "every op is measured already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("changes", "argv"),
+    [
+        ("kernel_hash='other'", []),
+        ("workloads={'more': driver().workloads['wide']}", []),
+        ("", ["--peer", "vendor.py:fast"]),
+    ],
+)
+def test_another_kernel_shape_or_peer_is_measured_again(tmp_path, device, monkeypatch, changes, argv):
+    tmp_path.joinpath("vendor.py").write_text("def fast(x, eps): return x * 2 + eps\n")
+    monkeypatch.chdir(tmp_path)
+    package(tmp_path / "g", "a")
+    _, before = run(tmp_path / "g", FakeCard(device))
+    package(tmp_path / "h", "a", changes=changes)
+    status, after = run(tmp_path / "h", FakeCard(device), "--resume", *argv)
+    assert status == 0
+    assert after["a.json"]["run"]["id"] != before["a.json"]["run"]["id"]
+
+
+def test_what_ends_an_op_between_its_shapes_leaves_those_before(tmp_path, device, capsys):
+    package(tmp_path / "g", "a")
+    package(tmp_path / "g", "b")
+
+    class Breaking(FakeCard):
+        def __call__(self, driver, options, progress):
+            made, gpu = super().__call__(driver, options, progress)
+            if driver.op == "a":
+                made.release = lambda: 1 / 0
+            return made, gpu
+
+    status, found = run(tmp_path / "g", Breaking(device))
+    assert status == 1
+    assert {name: d["status"] for name, d in found.items()} == {"a.json": "failed", "b.json": "measured"}
+    assert found["a.json"]["results"][0]["measured"]["status"] == "ok"
+    assert "! a: the run ended: ZeroDivisionError" in capsys.readouterr().out
+
+
 def test_peers_by_op_from_the_command_line_and_from_a_file(tmp_path, device, monkeypatch):
     package(tmp_path / "g", "a", more="driver(op='b', function=kernel.function),")
     tmp_path.joinpath("vendor.py").write_text(
