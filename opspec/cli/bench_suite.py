@@ -30,6 +30,7 @@ def run_suite(options: argparse.Namespace) -> int:
     """Measure what is asked for; the worst status, 2 if a spec can't be generated."""
     from opspec.driver.targets import limits
     from opspec.emit.package import build_package
+    from opspec.runtime.bench.model import UsageError
     from opspec.runtime.bench.suite import measure
 
     chosen, refused = _load(_targets(options.targets), options.op)
@@ -49,7 +50,11 @@ def run_suite(options: argparse.Namespace) -> int:
             _place_tuned(options.tuned, c.spec, path)
             packages[path] = [op.name for op in c.ops]
         options.op = []  # which ops of which package is decided
-        return max(refused, measure(packages, options)) if packages else refused
+        try:
+            return max(refused, measure(packages, options)) if packages else refused
+        except UsageError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 2
 
 
 def _targets(texts: Sequence[str]) -> list[Target]:

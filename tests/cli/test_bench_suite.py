@@ -86,6 +86,13 @@ def test_a_spec_that_cannot_be_generated_is_said_and_the_others_run(library, ops
     assert [name for name, _ in measured["packages"]] == ["scale", "shift"]
 
 
+def test_results_of_several_specs_need_a_folder(library, opspec, tmp_path):
+    (tmp_path / "out.json").write_text("{}")
+    ran = opspec("bench", str(library), "--json", str(tmp_path / "out.json"))
+    assert ran.status == 2
+    assert "out.json` can't be a folder: File exists" in ran.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [(("--op", "scal"), "OP626"), (("--at", "smal"), "OP722"), (("--machine", "h20"), "OP711")],

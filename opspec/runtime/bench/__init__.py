@@ -43,7 +43,8 @@ shape by ``factory(dims, dtypes)`` and is called like ``reference``. Dims are ke
 What is measured, and how, is told where it is done: ``check`` (right before fast), ``sampling`` (cold L2,
 interleaving, when to stop), ``statistics`` (what is said of samples), ``roofs`` and ``streams`` (what the card
 can do, in the same run), ``peers``, ``roofline`` (floor, prediction, ledger), ``result`` (the JSON, whose
-schema is ``result.schema.json``), ``table`` (what a person reads), ``command`` (the command line).
+schema is ``result.schema.json``), ``table`` (what a person reads), ``command`` (the command line), ``suite`` (many drivers in one run, which ``worker``
+measures) with its page (``overview``) and what is compiled before it (``compile_ahead``).
 Without a CUDA device the driver prints the closed form and the roofline of the named machine, says that
 nothing was measured, and exits 0.
 

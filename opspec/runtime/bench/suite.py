@@ -90,11 +90,17 @@ def measure(
 ) -> int:
     """Measure the drivers of packages in one child process, and show what was found; the worst status.
 
+    Raises: UsageError if there can be no folder for the results.
+
     ``packages``: folders, and which ops of each, None for all. ``options`` are those of ``build_parser``; ``start`` runs a worker on a plan, and stands in for it in tests.
     """
     with tempfile.TemporaryDirectory(prefix="opspec-run-") as folder:
         scratch = Path(folder)
         results = Path(options.json).resolve() if options.json else scratch / "results"
+        try:
+            results.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"`--json {options.json}` can't be a folder: {error.strerror}") from error
         named = {str(path): None if ops is None else list(ops) for path, ops in packages.items()}
         run = Run(packages=named, options=options, results=results, scratch=scratch)
         if options.jobs and (status := compile_all(run.plan(), options.jobs, environment())):
