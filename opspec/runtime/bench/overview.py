@@ -106,7 +106,9 @@ def remark(record: Mapping[str, Any]) -> str:
     if measured is None:
         return ""
     if measured["status"] != "ok":
-        return f" {record['workload']}: {measured['status']}, {measured['reason']}"
+        status, reason = measured["status"], measured["reason"]
+        said = reason if reason.startswith(status) else f"{status}, {reason}"
+        return f" {record['workload']}: {said}"
     if measured.get("throttled_rounds"):
         return f" {record['workload']}: the card throttled in {measured['throttled_rounds']} of {measured['rounds']} rounds"
     return ""

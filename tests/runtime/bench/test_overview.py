@@ -57,6 +57,8 @@ def test_what_has_no_time_says_why_below():
     hot = record("hot", throttled_rounds=3, rounds=9)
     found = lines(document(bad, hot), Failed("rope", "its process ended by SIGSEGV"))
     assert found[2] == "softmax rows_4k – INCORRECT"
+    ended = document(record(status="interrupted", reason="interrupted; the rest is kept"))
+    assert lines(ended)[3] == "! softmax rows_4k: interrupted; the rest is kept"
     assert found[4] == "rope – ERROR"
     assert found[5:] == [
         "! softmax rows_4k: incorrect, y: 3 of 8 elements outside the tolerance",
