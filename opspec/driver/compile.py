@@ -164,7 +164,7 @@ def _compile(
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    from opspec.runtime.launch import Pairs
+    from opspec.runtime.launch import Pairs, Words
 
     names = identifiers(op)
     values: dict[str, int] = {}
@@ -184,8 +184,9 @@ def _compile(
     taken = taken_tensors(launch, kernel.arg_names)
     for tensor, tile in zip(taken, tiles or (), strict=bool(tiles)):
         if tile is not None:
-            units = isinstance(tile, Pairs)
-            element = "i16" if units else POINTER[_concrete(tensor.dtype, dtypes).name][1:]
+            element = POINTER[_concrete(tensor.dtype, dtypes).name][1:]
+            if isinstance(tile, Pairs | Words):
+                element = "i16" if isinstance(tile, Pairs) else "i32"
             signature[descriptor(tensor.name)] = f"tensordesc<{element}{list(tile)}>"
     for dim in op.dims:
         signature[names[dim]] = "i32"

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from opspec.emit.describe import Pairs, Tile, paired_axes
+from opspec.emit.describe import Pairs, Tile, Words, paired_axes
 from opspec.emit.expressions import ATOM, TL, Expressions, literal, wrap
 from opspec.emit.names import escape
+from opspec.emit.narrow import narrow
 from opspec.emit.signature import block_names, descriptor, identifiers, pointer, stride
 from opspec.ir.dtypes import F8E5M2, F32, I4, DType, DTypeParam, Storage, compute_dtype
-from opspec.ir.integers import Int
+from opspec.ir.integers import FloorDiv, Int
 from opspec.ir.program import Tensor
 from opspec.ir.values import Compare, Extent, Literal, Value, free_indices
 from opspec.schedule.exact import holds, number
 from opspec.schedule.nested import nested_product
 from opspec.schedule.resources import operand_kind, side_by_side
 from opspec.schedule.tile import Fetch, Loop, Multiply, TileProgram, Write, statements
+
+UNITS = {Pairs: 2, Words: 8}  # elements of what moves as one
 
 
 class Accesses:
@@ -26,6 +29,7 @@ class Accesses:
         self.program, self.name, self.tiles = program, name, tiles
         self.placed = {a for tile in tiles.values() for a in tile}
         self.paired = paired_axes(tiles)
+        self.narrow = narrow(program)
         self.blocks = block_names(program.axes)
         self.names = identifiers(program.op) | {a.name: escape(a.name) for a in program.axes}
         self.names |= {n: escape(n) for n in program.sizes}
@@ -110,8 +114,9 @@ class Accesses:
             role = self.program.axis(axis).role
             name = self.names[axis]
             out.append({"grid": f"{name}_first", "stream": f"{name}_start", "tile": "0"}[role])
-        if isinstance(self.tiles[tensor], Pairs) and out[-1] != "0":
-            out[-1] = f"{out[-1]} // 2"
+        unit = UNITS.get(type(self.tiles[tensor]), 1)
+        if unit > 1 and out[-1] != "0":
+            out[-1] = f"{out[-1]} // {unit}"
         return f"[{', '.join(out)}]"
 
     def places(self, axis: str) -> str:
@@ -126,13 +131,18 @@ class Accesses:
         kept = tuple(a for a in tile if a is not None)
         if len(kept) < len(tile):
             extents = [self.blocks[a] for a in kept]
-            if isinstance(tile, Pairs):
-                extents[-1] += " // 2"
+            if type(tile) in UNITS:
+                extents[-1] += f" // {UNITS[type(tile)]}"
             text += f".reshape({', '.join(extents)})"
+        if isinstance(tile, Words):
+            to = self.narrow.packed[s.var.name]
+            self.x.stored[s.var.name] = to
+            text = self.x.call("unpacked", text, self.x.storage(to))[0]
         if kept != s.var.axes:
             text += ".T"
         stored = self.tensor(s.tensor).dtype
-        self.raw[s.var.name] = stored
+        if not isinstance(tile, Words):
+            self.raw[s.var.name] = stored
         if isinstance(tile, Pairs) and tile[-1] is not None and isinstance(stored, DType):
             self.units[s.var.name] = tile[-1], stored
         self.put(f"{s.var.name} = {text}")
@@ -201,6 +211,9 @@ class Accesses:
 
         def load(masks: tuple[Value, ...]) -> str:
             masked = [f"mask={self.mask(masks, s.var.axes)}", *default] if masks else []
+            if masks and default and not hint and len(s.var.axes) > 1 and self.few(s.at, s.var.axes):
+                mask, other = masked[0].removeprefix("mask="), default[0].removeprefix("other=")
+                return self.x.call("load_once", *args, mask, other)[0]
             return f"tl.load({', '.join([*args, *masked, *hint])})"
 
         suffix = ""
@@ -221,6 +234,15 @@ class Accesses:
                 f"tl.where({self.mask(s.masks, s.var.axes)}, {text}, {self.x.value(s.other, s.var.axes)[0]})"
             )
         self.put(f"{s.var.name} = {text}")
+
+    def few(self, at: tuple[Int, ...], axes: tuple[str, ...]) -> bool:
+        """Whether an address is the same along the last dimension for all places of a tile, as the host may find."""
+        last = axes[-1]
+        factors = [a for i in at for monomial, _ in i.terms for a, _ in monomial]
+        whole = [a for a in factors if last in self.x.int_axes(Int.of(a))]
+        return bool(whole) and all(
+            isinstance(a, FloorDiv) and a.num.index == last and last in self.started for a in whole
+        )
 
     def write(self, s: Write) -> None:
         """A store by address and mask."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from opspec.ir.dtypes import DType, choices
+from opspec.emit.narrow import narrow
+from opspec.ir.dtypes import I4, DType, choices
 from opspec.ir.integers import Int, index
 from opspec.ir.program import Tensor
 from opspec.ir.values import Compare, Extent, Literal, Read, Value
@@ -24,12 +25,17 @@ class Pairs(Tile):
     """The tile of a tensor of bytes that moves in units of two, which are neighbours along memory."""
 
 
+class Words(Tile):
+    """The tile of a tensor of packed elements that moves in words of eight, which are neighbours along memory."""
+
+
 def describe(program: TileProgram) -> dict[str, Tile]:
     """Operands of products with a descriptor, and what its tile is. Results are stored through pointers:
     on an H200 that was no slower, and they may lie anywhere."""
     tensors = {t.name: t for t in program.tensors}
     dims = {a.name: a.dims for a in program.axes}
     extents = {a.name: a.extent for a in program.axes}
+    packed = narrow(program).packed
     found: dict[str, Tile] = {}
     refused: set[str] = set()
     for s in statements(program.body):
@@ -37,7 +43,11 @@ def describe(program: TileProgram) -> dict[str, Tile]:
             refused.add(s.tensor)
         elif isinstance(s, Fetch):
             tile = _tile(tensors[s.tensor], s.at, s.masks, s.var.axes, dims, extents)
-            if tile is None or not s.raw or not _zero(s.other) or found.setdefault(s.tensor, tile) != tile:
+            words = s.var.name in packed and tile is not None and tile[-1] is not None
+            if words and tile is not None:
+                tile = Words(tile)
+            raw = s.raw if tensors[s.tensor].dtype != I4 else words
+            if tile is None or not raw or not _zero(s.other) or found.setdefault(s.tensor, tile) != tile:
                 refused.add(s.tensor)
     return _paired(program, {t: tile for t, tile in found.items() if t not in refused})
 
@@ -111,7 +121,7 @@ def _tile(
     extents: Mapping[str, Int],
 ) -> Tile | None:
     """The tile of one access, if a descriptor can make it."""
-    if not 2 <= len(at) <= 5 or any(d.bits < 8 or d.kind == "bool" for d in choices(tensor.dtype)):
+    if not 2 <= len(at) <= 5 or any(d.kind == "bool" for d in choices(tensor.dtype)):
         return None
     out: list[str | None] = []
     edges: list[tuple[Int, Int]] = []

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from opspec.emit.configure import Choice
-from opspec.emit.describe import Pairs
+from opspec.emit.describe import Pairs, Words
 from opspec.emit.host import host_int, tuple_text
 from opspec.emit.names import escape
 from opspec.emit.signature import KernelText, SplitText, descriptor, identifiers, pointer, stride
@@ -122,8 +122,10 @@ class Starts:
             tiled = [t for t in touched if any(t.name in d.tiles for d in described)]
             named = ", ".join(self.names[t.name] for t in tiled)
             pairs = [t for t in tiled if any(isinstance(d.tiles.get(t.name), Pairs) for d in described)]
-            even = f", pairs={tuple_text([self.names[t.name] for t in pairs])}" if pairs else ""
-            self.lines.append(f"described = launch.describable({named}{even})")
+            words = [t for t in tiled if any(isinstance(d.tiles.get(t.name), Words) for d in described)]
+            units = f", pairs={tuple_text([self.names[t.name] for t in pairs])}" if pairs else ""
+            units += f", words={tuple_text([self.names[t.name] for t in words])}" if words else ""
+            self.lines.append(f"described = launch.describable({named}{units})")
             self._copies(k, tiled)
         self.lines.append(f"kernel, grid, options{', tiles' if described else ''} = {call}")
         made = [
@@ -364,6 +366,8 @@ class Starts:
                 )
                 if own is not None and isinstance(tile, Pairs):
                     shapes.append(f"launch.Pairs({tuple_text([*own[:-1], f'{own[-1]} // 2'])})")
+                elif own is not None and isinstance(tile, Words):
+                    shapes.append(f"launch.Words({tuple_text([*own[:-1], f'{own[-1]} // 8'])})")
                 else:
                     shapes.append("None" if own is None else tuple_text(own))
         if described.persistent:

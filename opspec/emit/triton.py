@@ -15,6 +15,7 @@ from typing import assert_never
 from opspec.emit.describe import Tile
 from opspec.emit.expressions import ATOM, TL, wrap
 from opspec.emit.loops import Loops
+from opspec.emit.narrow import print_narrow
 from opspec.emit.running import across_memory, print_counted, print_locate, print_scan
 from opspec.emit.signature import KernelText, stride
 from opspec.ir.dtypes import F8E4M3, F8E5M2, F32, I4, I8, DType, Storage
@@ -201,6 +202,10 @@ class _Printer(Loops):
                 self.put(f"# {text}")
             case Fetch():
                 self.fetch(s)
+            case Let(var=var, value=value) if self.narrowed(var.name, value):
+                half = self.narrow.values[var.name]
+                self.x.stored[var.name] = half
+                self.put(f"{var.name} = {print_narrow(self.x, value, var.axes, half)[0]}")
             case Let(var=var, value=value):
                 if isinstance(value, Cast) and (to := self.held(value)) is not None:
                     self.x.stored[var.name] = to
@@ -233,6 +238,15 @@ class _Printer(Loops):
                 self.walk(s)
             case _:
                 assert_never(s)
+
+    def narrowed(self, name: str, value: Value) -> bool:
+        """Whether a variable is computed in 16 bits."""
+        return name in self.narrow.values and self.come_narrow(value)
+
+    def come_narrow(self, value: Value) -> bool:
+        """Whether what a value reads from packed tensors has come in 16 bits."""
+        reads = {v.name for v in walk(value) if isinstance(v, Read)}
+        return reads & set(self.narrow.packed) <= set(self.x.stored)
 
     def walk(self, s: Loop) -> None:
         """A loop; where what lies outside a domain may have come in as NaN, once more and with a look at each tile.
@@ -400,6 +414,16 @@ class _Printer(Loops):
             kind += f", max_num_imprecise_acc={self.blocks[s.a.axes[1]]}"
         self.put(f"{s.var.name} = tl.dot({a}, {b}{acc}, {kind})")
 
+    def narrow_operand(self, o: Operand, want: Storage) -> tuple[str, int] | None:
+        """An operand that is held in the 16 bits in which it enters a product."""
+        value = plain(o.value)
+        if isinstance(value, Read):
+            known = value.name in self.narrow.packed or value.name in self.narrow.values
+            return self.x.held(value, o.axes, want) if known else None
+        if not self.narrow.inline(value, want) or not self.come_narrow(value):
+            return None
+        return print_narrow(self.x, value, o.axes, want)
+
     def stored_units(self, o: Operand) -> tuple[str, DType, str] | None:
         """Along which dimension, of which bytes and under which name an operand was loaded in units of two."""
         loaded = plain(o.value)
@@ -425,6 +449,8 @@ class _Printer(Loops):
         if have is not None and value is not o.value:
             text = self.x.value(value, o.axes)
         want: Storage = o.cast if o.cast is not None else F32
+        if (own := self.narrow_operand(o, want)) is not None:
+            return self.chosen(o.masks, o.axes, own, "0.0")[0]
         if not o.masks and (same := self.x.held(o.value, o.axes, want)) is not None:
             return same[0]
         if have == want and not o.masks:

@@ -59,7 +59,17 @@ from opspec.runtime.folding import (  # noqa: F401
     sum_before,
     sum_both,
 )
-from opspec.runtime.widening import dot_units, interleaved, planes, widen, widen_pairs  # noqa: F401
+from opspec.runtime.widening import (  # noqa: F401
+    dot_units,
+    interleaved,
+    minus_halves,
+    planes,
+    plus_halves,
+    times_halves,
+    unpacked,
+    widen,
+    widen_pairs,
+)
 
 
 @triton.jit
@@ -143,6 +153,20 @@ def quotients(first, at, divisor, PARTIAL: tl.constexpr):
         found = at // divisor
     else:
         found = tl.full((1,), first // divisor, at.dtype)
+    return found
+
+
+@triton.jit
+def load_once(at, mask, other):
+    """``tl.load`` of a tile that may be one column: it is loaded as a vector then.
+
+    In the layout of the tile that it goes into a thread would load it again for each column that it holds.
+    """
+    if at.shape[1] == 1 and mask.shape[1] == 1:
+        rows: tl.constexpr = at.shape[0]
+        found = tl.load(at.reshape(rows), mask=mask.reshape(rows), other=other)[:, None]
+    else:
+        found = tl.load(at, mask=mask, other=other)
     return found
 
 

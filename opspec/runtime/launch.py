@@ -212,9 +212,17 @@ class Pairs(tuple[int, ...]):
     __slots__ = ()
 
 
-def describable(*tensors: torch.Tensor, pairs: Sequence[torch.Tensor] = ()) -> bool:
+class Words(tuple[int, ...]):
+    """The tile of a tensor of packed elements that moves in words of eight: its last extent counts these."""
+
+    __slots__ = ()
+
+
+def describable(
+    *tensors: torch.Tensor, pairs: Sequence[torch.Tensor] = (), words: Sequence[torch.Tensor] = ()
+) -> bool:
     """Whether tiles of all tensors can be moved by tensor-memory descriptors; those of ``pairs`` in units
-    of two elements, of which the last axis then has an even number.
+    of two elements and those of ``words`` in units of four bytes, of which the last axis then has whole ones.
 
     That needs an NVIDIA device of capability 9.0 or more (Triton's interpreter takes them too), unit
     stride along the last axis, 16-byte alignment along the others, and offsets that fit 31 bits.
@@ -225,7 +233,9 @@ def describable(*tensors: torch.Tensor, pairs: Sequence[torch.Tensor] = ()) -> b
             return False
         if any(s <= 0 or s * size % 16 for s in tensor.stride()[:-1]):
             return False
-    if index_type(*tensors) is not tl.int32 or any(t.shape[-1] % 2 for t in pairs):
+    if index_type(*tensors) is not tl.int32:
+        return False
+    if any(t.shape[-1] % 2 for t in pairs) or any(t.shape[-1] % 4 for t in words):
         return False
     return _has_tensor_memory(tensors[0].device)
 
@@ -245,7 +255,9 @@ def describe(
 
 
 def _descriptor(tensor: torch.Tensor, tile: tuple[int, ...]) -> TensorDescriptor:
-    moved = tensor.view(torch.int16) if isinstance(tile, Pairs) else tensor
+    moved = tensor
+    if isinstance(tile, Pairs | Words):
+        moved = tensor.view(torch.int16 if isinstance(tile, Pairs) else torch.int32)
     made = TensorDescriptor(moved, list(moved.shape), list(moved.stride()), list(tile))
     made.source = tensor  # what a call knows it by
     return made

@@ -188,4 +188,96 @@ def dot_units(a, b, FROM: tl.constexpr, TO: tl.constexpr, AXIS: tl.constexpr, ac
     return product
 
 
-__all__ = ["INTERPRETED", "dot_units", "interleaved", "planes", "widen", "widen_pairs"]
+@triton.constexpr_function
+def _unpack(to: tl.dtype) -> str:
+    """PTX: the byte of the word $2 that $3 picks, as two numbers.
+
+    A nibble with its sign bit flipped stands in the mantissa of a number whose last place is 1.
+    """
+    magic, kind = ("0x43084308", "bf16x2") if to == tl.bfloat16 else ("0x64086408", "f16x2")
+    return f"""{{
+        .reg .b32 high, both, magic;
+        mov.b32 magic, {magic};
+        shr.u32 high, $2, 4;
+        prmt.b32 both, $2, high, $3;
+        lop3.b32 both, both, 0x000f000f, magic, 0x6a;
+        sub.rn.{kind} both, both, magic;
+        mov.b32 {{$0, $1}}, both;
+    }}"""
+
+
+@triton.jit
+def unpacked(words, TO: tl.constexpr):
+    """The signed 4-bit integers of words of eight along the last axis, the low one of each first, in 16 bits.
+
+    A matrix unit gives each lane two neighbours of every eight along the summed index. So four lanes take the
+    same word, each the byte that is its own: no element changes its lane, and none its order.
+    """
+    if INTERPRETED:
+        shifts = tl.arange(0, 8) * 4
+        codes = (words[:, :, None] >> shifts[None, None, :]) & 15
+        wide = ((codes ^ 8) - 8).to(TO).reshape(words.shape[0], 8 * words.shape[1])
+    else:
+        shape: tl.constexpr = [words.shape[0], words.shape[1], 4]
+        picks = tl.broadcast_to((0x4400 + tl.arange(0, 4) * 0x1111)[None, None, :], shape)
+        shared = tl.broadcast_to(words[:, :, None], shape)
+        text: tl.constexpr = _unpack(TO)
+        if tl.bfloat16 == TO:
+            low, high = tl.inline_asm_elementwise(
+                text, "=h,=h,r,r", [shared, picks], dtype=(tl.bfloat16, tl.bfloat16), is_pure=True, pack=1
+            )
+        else:
+            low, high = tl.inline_asm_elementwise(
+                text, "=h,=h,r,r", [shared, picks], dtype=(tl.float16, tl.float16), is_pure=True, pack=1
+            )
+        wide = tl.join(low, high).reshape(words.shape[0], 8 * words.shape[1])
+    return wide
+
+
+@triton.constexpr_function
+def _halves_ptx(op: str, to: tl.dtype) -> str:
+    """PTX: one operation on two pairs of 16-bit numbers."""
+    return f"{op}.rn.{'bf16x2' if to == tl.bfloat16 else 'f16x2'} $0, $1, $2;"
+
+
+@triton.jit
+def _halves_of(a, b, OP: tl.constexpr):
+    """An operation on 16-bit numbers of one type, two at a time."""
+    text: tl.constexpr = _halves_ptx(OP, a.dtype)
+    if a.dtype == tl.bfloat16:
+        made = tl.inline_asm_elementwise(text, "=r,r,r", [a, b], dtype=tl.bfloat16, is_pure=True, pack=2)
+    else:
+        made = tl.inline_asm_elementwise(text, "=r,r,r", [a, b], dtype=tl.float16, is_pure=True, pack=2)
+    return made
+
+
+@triton.jit
+def times_halves(a, b):
+    """``a * b`` of 16-bit numbers, rounded once."""
+    return (a.to(tl.float32) * b.to(tl.float32)).to(a.dtype) if INTERPRETED else _halves_of(a, b, "mul")
+
+
+@triton.jit
+def plus_halves(a, b):
+    """``a + b`` of 16-bit numbers, rounded once."""
+    return (a.to(tl.float32) + b.to(tl.float32)).to(a.dtype) if INTERPRETED else _halves_of(a, b, "add")
+
+
+@triton.jit
+def minus_halves(a, b):
+    """``a - b`` of 16-bit numbers, rounded once."""
+    return (a.to(tl.float32) - b.to(tl.float32)).to(a.dtype) if INTERPRETED else _halves_of(a, b, "sub")
+
+
+__all__ = [
+    "INTERPRETED",
+    "dot_units",
+    "interleaved",
+    "minus_halves",
+    "planes",
+    "plus_halves",
+    "times_halves",
+    "unpacked",
+    "widen",
+    "widen_pairs",
+]

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import copying, launch, library
-from opspec.runtime.device import grouped, nibbles, quotients
+from opspec.runtime.device import grouped, load_once, minus_halves, nibbles, quotients, times_halves, unpacked
 
 
 @triton.jit
@@ -76,9 +76,9 @@ def _w4a16_product(
             )
             mask_3 = (n[:, None] < N) & (k[None, :] < K)
             zero = (
-                tl.load(zero_at, mask=mask_3, other=0).to(tl.int32)
+                load_once(zero_at, mask_3, 0).to(tl.int32)
                 if k_part == 1
-                else tl.load(zero_at, mask=n[:, None] < N, other=0).to(tl.int32)
+                else load_once(zero_at, n[:, None] < N, 0).to(tl.int32)
             )
             scale_at = (
                 scale_ptr
@@ -86,9 +86,9 @@ def _w4a16_product(
                 + quotients(k_start, k, S, PARTIAL_K)[None, :] * scale_stride_1
             )
             scale = (
-                tl.load(scale_at, mask=mask_3, other=0.0).to(tl.float32)
+                load_once(scale_at, mask_3, 0.0).to(tl.float32)
                 if k_part == 1
-                else tl.load(scale_at, mask=n[:, None] < N, other=0.0).to(tl.float32)
+                else load_once(scale_at, n[:, None] < N, 0.0).to(tl.float32)
             )
             # d[n, k] = (w[n, k] - zero[n, k // S]) * scale[n, k // S]
             d = (w - zero).to(tl.float32) * scale
@@ -107,7 +107,7 @@ def _w4a16_product(
 @triton.jit(do_not_specialize=["M"])
 def _w4a16_product_described(
     x_desc,
-    w_ptr,
+    w_desc,
     scale_ptr,
     zero_ptr,
     y_ptr,
@@ -115,8 +115,6 @@ def _w4a16_product_described(
     N,
     K,
     S,
-    w_stride_N,
-    w_stride_K,
     scale_stride_N,
     scale_stride_1,
     zero_stride_N,
@@ -134,7 +132,8 @@ def _w4a16_product_described(
     """Streamed: n in parallel by blocks, m in parallel by blocks, k streamed; tiles move through descriptors."""
     pid = tl.program_id(0).to(INDEX)
     pid_n, pid_m = grouped(pid, tl.cdiv(N, BLOCK_N), tl.cdiv(M, BLOCK_M), GROUP)
-    n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    n_first = pid_n * BLOCK_N
+    n = n_first + tl.arange(0, BLOCK_N)
     m_first = pid_m * BLOCK_M
     m = m_first + tl.arange(0, BLOCK_M)
     y = tl.zeros((BLOCK_N, BLOCK_M), tl.float32)
@@ -144,25 +143,17 @@ def _w4a16_product_described(
         for k_start in range(k_inner if k_part == 1 else 0, K if k_part == 1 else k_inner, BLOCK_K):
             k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
             x = x_desc.load([m_first, k_start]).T
-            k_byte = (tl.multiple_of(k_start // 2, BLOCK_K // 2) + tl.arange(0, BLOCK_K // 2)).to(INDEX)
-            w_at = w_ptr + n[:, None] * w_stride_N + k_byte[None, :] * w_stride_K
-            mask = (n[:, None] < N) & ((2 * k_byte)[None, :] < K)
-            w = nibbles(
-                tl.load(w_at, mask=mask, other=0)
-                if k_part == 1
-                else tl.load(w_at, mask=n[:, None] < N, other=0),
-            )
-            w = tl.where(k[None, :] < K, w, 0) if k_part == 1 else w
+            w = unpacked(w_desc.load([n_first, k_start // 8]), tl.bfloat16)
             zero_at = (
                 zero_ptr
                 + n[:, None] * zero_stride_N
                 + quotients(k_start, k, S, PARTIAL_K)[None, :] * zero_stride_1
             )
-            mask_2 = (n[:, None] < N) & (k[None, :] < K)
+            mask = (n[:, None] < N) & (k[None, :] < K)
             zero = (
-                tl.load(zero_at, mask=mask_2, other=0).to(tl.int32)
+                load_once(zero_at, mask, 0).to(tl.int32)
                 if k_part == 1
-                else tl.load(zero_at, mask=n[:, None] < N, other=0).to(tl.int32)
+                else load_once(zero_at, n[:, None] < N, 0).to(tl.int32)
             )
             scale_at = (
                 scale_ptr
@@ -170,22 +161,17 @@ def _w4a16_product_described(
                 + quotients(k_start, k, S, PARTIAL_K)[None, :] * scale_stride_1
             )
             scale = (
-                tl.load(scale_at, mask=mask_2, other=0.0).to(tl.float32)
+                load_once(scale_at, mask, 0.0).to(tl.float32)
                 if k_part == 1
-                else tl.load(scale_at, mask=n[:, None] < N, other=0.0).to(tl.float32)
+                else load_once(scale_at, n[:, None] < N, 0.0).to(tl.float32)
             )
             # d[n, k] = (w[n, k] - zero[n, k // S]) * scale[n, k // S]
-            d = (w - zero).to(tl.float32) * scale
+            d = times_halves(minus_halves(w, zero.to(tl.bfloat16)), scale.to(tl.bfloat16))
             # y[m, n] = sum[k] using bf16 (x[m, k] * d[n, k])
-            y = tl.dot(
-                (tl.where(k[None, :] < K, d, 0.0) if k_part == 1 else d).to(tl.bfloat16),
-                x,
-                y,
-                input_precision="ieee",
-            )
+            y = tl.dot(tl.where(k[None, :] < K, d, 0.0) if k_part == 1 else d, x, y, input_precision="ieee")
     y_at = y_ptr + m[None, :] * y_stride_M + n[:, None] * y_stride_N
-    mask_3 = (n[:, None] < N) & (m[None, :] < M)
-    tl.store(y_at, y, mask=mask_3)
+    mask_2 = (n[:, None] < N) & (m[None, :] < M)
+    tl.store(y_at, y, mask=mask_2)
 
 
 @triton.jit
@@ -261,9 +247,9 @@ def _w4a16_product_part(
             )
             mask_3 = (n[:, None] < N) & (k[None, :] < K)
             zero = (
-                tl.load(zero_at, mask=mask_3, other=0).to(tl.int32)
+                load_once(zero_at, mask_3, 0).to(tl.int32)
                 if k_part == 1
-                else tl.load(zero_at, mask=n[:, None] < N, other=0).to(tl.int32)
+                else load_once(zero_at, n[:, None] < N, 0).to(tl.int32)
             )
             scale_at = (
                 scale_ptr
@@ -271,9 +257,9 @@ def _w4a16_product_part(
                 + quotients(k_start, k, S, PARTIAL_K)[None, :] * scale_stride_1
             )
             scale = (
-                tl.load(scale_at, mask=mask_3, other=0.0).to(tl.float32)
+                load_once(scale_at, mask_3, 0.0).to(tl.float32)
                 if k_part == 1
-                else tl.load(scale_at, mask=n[:, None] < N, other=0.0).to(tl.float32)
+                else load_once(scale_at, n[:, None] < N, 0.0).to(tl.float32)
             )
             # d[n, k] = (w[n, k] - zero[n, k // S]) * scale[n, k // S]
             d = (w - zero).to(tl.float32) * scale
@@ -294,7 +280,7 @@ def _w4a16_product_part(
 @triton.jit(do_not_specialize=["N"])
 def _w4a16_product_part_described(
     x_desc,
-    w_ptr,
+    w_desc,
     scale_ptr,
     zero_ptr,
     y_part_ptr,
@@ -303,8 +289,6 @@ def _w4a16_product_part_described(
     K,
     S,
     span,
-    w_stride_N,
-    w_stride_K,
     scale_stride_N,
     scale_stride_1,
     zero_stride_N,
@@ -325,7 +309,8 @@ def _w4a16_product_part_described(
     part = pid // tiles
     pid = pid % tiles
     pid_n, pid_m = grouped(pid, tl.cdiv(N, BLOCK_N), tl.cdiv(M, BLOCK_M), GROUP)
-    n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    n_first = pid_n * BLOCK_N
+    n = n_first + tl.arange(0, BLOCK_N)
     m_first = pid_m * BLOCK_M
     m = m_first + tl.arange(0, BLOCK_M)
     y = tl.zeros((BLOCK_N, BLOCK_M), tl.float32)
@@ -341,25 +326,17 @@ def _w4a16_product_part_described(
         ):
             k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
             x = x_desc.load([m_first, k_start]).T
-            k_byte = (tl.multiple_of(k_start // 2, BLOCK_K // 2) + tl.arange(0, BLOCK_K // 2)).to(INDEX)
-            w_at = w_ptr + n[:, None] * w_stride_N + k_byte[None, :] * w_stride_K
-            mask = (n[:, None] < N) & ((2 * k_byte)[None, :] < K)
-            w = nibbles(
-                tl.load(w_at, mask=mask, other=0)
-                if k_part == 1
-                else tl.load(w_at, mask=n[:, None] < N, other=0),
-            )
-            w = tl.where(k[None, :] < K, w, 0) if k_part == 1 else w
+            w = unpacked(w_desc.load([n_first, k_start // 8]), tl.bfloat16)
             zero_at = (
                 zero_ptr
                 + n[:, None] * zero_stride_N
                 + quotients(k_start, k, S, PARTIAL_K)[None, :] * zero_stride_1
             )
-            mask_2 = (n[:, None] < N) & (k[None, :] < K)
+            mask = (n[:, None] < N) & (k[None, :] < K)
             zero = (
-                tl.load(zero_at, mask=mask_2, other=0).to(tl.int32)
+                load_once(zero_at, mask, 0).to(tl.int32)
                 if k_part == 1
-                else tl.load(zero_at, mask=n[:, None] < N, other=0).to(tl.int32)
+                else load_once(zero_at, n[:, None] < N, 0).to(tl.int32)
             )
             scale_at = (
                 scale_ptr
@@ -367,24 +344,19 @@ def _w4a16_product_part_described(
                 + quotients(k_start, k, S, PARTIAL_K)[None, :] * scale_stride_1
             )
             scale = (
-                tl.load(scale_at, mask=mask_2, other=0.0).to(tl.float32)
+                load_once(scale_at, mask, 0.0).to(tl.float32)
                 if k_part == 1
-                else tl.load(scale_at, mask=n[:, None] < N, other=0.0).to(tl.float32)
+                else load_once(scale_at, n[:, None] < N, 0.0).to(tl.float32)
             )
             # d[n, k] = (w[n, k] - zero[n, k // S]) * scale[n, k // S]
-            d = (w - zero).to(tl.float32) * scale
+            d = times_halves(minus_halves(w, zero.to(tl.bfloat16)), scale.to(tl.bfloat16))
             # y[m, n] = sum[k] using bf16 (x[m, k] * d[n, k])
-            y = tl.dot(
-                (tl.where(k[None, :] < K, d, 0.0) if k_part == 1 else d).to(tl.bfloat16),
-                x,
-                y,
-                input_precision="ieee",
-            )
+            y = tl.dot(tl.where(k[None, :] < K, d, 0.0) if k_part == 1 else d, x, y, input_precision="ieee")
     y_part_at = (
         y_part_ptr + part * y_part_stride_splits + n[:, None] * y_part_stride_N + m[None, :] * y_part_stride_M
     )
-    mask_3 = (n[:, None] < N) & (m[None, :] < M)
-    tl.store(y_part_at, y, mask=mask_3)
+    mask_2 = (n[:, None] < N) & (m[None, :] < M)
+    tl.store(y_part_at, y, mask=mask_2)
 
 
 @triton.jit(do_not_specialize=["splits"])
@@ -481,7 +453,13 @@ def _configure_w4a16_product(
             _w4a16_product_described,
             triton.cdiv(N, options["BLOCK_N"]) * triton.cdiv(M, options["BLOCK_M"]),
             options,
-            ((options["BLOCK_M"], options["BLOCK_K"]), None, None, None, None),
+            (
+                (options["BLOCK_M"], options["BLOCK_K"]),
+                launch.Words((options["BLOCK_N"], options["BLOCK_K"] // 8)),
+                None,
+                None,
+                None,
+            ),
         )
     return (
         _w4a16_product,
@@ -527,10 +505,11 @@ def _w4a16__launch(call, dims, x, w, scale, zero, S, y):
     """Start the kernels of `w4a16` on checked arguments; `call` remembers them for calls of this kind."""
     M, N, K, S = dims
     width = max(t.element_size() for t in (x,))
-    described = launch.describable(x)
-    if not described and copying.copies_pay(N, M, x):
+    described = launch.describable(x, w, words=(w,))
+    if not described and copying.copies_pay(N, M, x, w):
         x = copying.aligned_rows(call, x)
-        described = launch.describable(x)
+        w = copying.aligned_rows(call, w)
+        described = launch.describable(x, w)
     kernel, grid, options, tiles = _configure_w4a16_product(
         M, N, K, S, width, described, tuned=call.tuned("product")
     )
@@ -550,8 +529,6 @@ def _w4a16__launch(call, dims, x, w, scale, zero, S, y):
                 K,
                 S,
                 span,
-                w.stride(0),
-                w.stride(1),
                 scale.stride(0),
                 scale.stride(1),
                 zero.stride(0),
@@ -616,8 +593,6 @@ def _w4a16__launch(call, dims, x, w, scale, zero, S, y):
             N,
             K,
             S,
-            w.stride(0),
-            w.stride(1),
             scale.stride(0),
             scale.stride(1),
             zero.stride(0),

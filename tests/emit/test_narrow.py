@@ -1,0 +1,92 @@
+"""Operands of four bits that are computed in the 16 bits in which they enter a product, and those that are not."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from checking import compiled
+
+from opspec.driver.targets import limits
+from opspec.emit.package import build_package
+from opspec.frontend import load
+
+SHAPE = {"M": 16, "N": 14336, "K": 4096, "S": 128}
+HEAD = "op f[M, N, K](x: {x}[M, K], w: i4[N, K], z: i8[N, K], s: {s}[N, K], e: f32[N, K]){out} {{\n  kernel k {{\n"
+
+
+def spec(body: str, *, x: str = "bf16", s: str = "bf16", out: str = " -> y: f32[M, N]") -> str:
+    return HEAD.format(x=x, s=s, out=out) + body + "\n  }\n}\n"
+
+
+def product(value: str, x: str = "bf16") -> str:
+    return f"    y[m, n] = sum[k] using {x} (x[m, k] * ({value}))"
+
+
+def described(text: str, folder: Path) -> str:
+    """The kernel with descriptors, as text."""
+    path = folder / "spec.op"
+    path.write_text(text, encoding="utf-8")
+    kernel = build_package(load(path), "spec.op", limits()).files["kernel.py"]
+    found = re.search(r"def _f_k_described\(.*?\n\n\n", kernel, re.DOTALL)
+    return found[0] if found else ""
+
+
+@pytest.mark.parametrize(
+    ("value", "printed"),
+    [
+        ("w[n, k]", "y = tl.dot(w, x"),
+        ("w[n, k] * s[n, k]", "times_halves(tl.trans(w), tl.trans(s).to(tl.bfloat16))"),
+        ("(w[n, k] - z[n, k]) * s[n, k]", "minus_halves(tl.trans(w), tl.trans(z).to(tl.bfloat16)), "),
+        ("w[n, k] + z[n, k]", "plus_halves(w, z.to(tl.bfloat16))"),
+    ],
+)
+def test_what_16_bits_hold_exactly_is_computed_in_them(value: str, printed: str, tmp_path: Path):
+    text = described(spec(product(value)), tmp_path)
+    assert "unpacked(w_desc.load(" in text
+    assert printed in text
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "w[n, k] * e[n, k]",  # a factor with more bits would be rounded before the product
+        "w[n, k] * s[n, k] * s[n, k]",  # and so would be a product
+        "w[n, k] * s[n, k] - z[n, k]",
+        "w[n, k] - z[n, k] - z[n, k]",  # -8 - 127 - 127: bf16 holds not every whole number up to there
+        "exp(w[n, k])",
+    ],
+)
+def test_what_they_would_round_twice_is_computed_in_32(value: str, tmp_path: Path):
+    text = spec(product(value))
+    kernel = described(text, tmp_path)
+    assert "unpacked" not in kernel
+    assert "_halves" not in kernel
+
+
+def test_f16_holds_larger_whole_numbers(tmp_path: Path):
+    text = described(spec(product("w[n, k] - z[n, k] - z[n, k]", "f16"), x="f16", s="f16"), tmp_path)
+    assert "minus_halves(minus_halves(w, " in text
+
+
+def test_what_is_used_elsewhere_too_stays_whole_bytes(tmp_path: Path):
+    body = product("w[n, k] * s[n, k]") + "\n    t[n] = sum[k](abs(w[n, k]) * e[n, k])"
+    text = described(spec(body, out=" -> y: f32[M, N], t: f32[N]"), tmp_path)
+    assert "unpacked" not in text
+
+
+def test_four_lanes_take_their_bytes_of_one_word():
+    text = (Path(__file__).parent / "corpus" / "weights_i4.op").read_text(encoding="utf-8")
+    answer = compiled(text, SHAPE, ttir=True, op="zeros")
+    assert "broken" not in answer, answer["broken"]
+    rows = [row for row in answer["compiled"] if row["kernel"].endswith("_described")]
+    assert rows
+    for row in rows:
+        assert "ld.shared.b8" not in row["ptx"]
+        assert "ld.shared.v4.b32" in row["ptx"]
+        # scales and zero points of a column: once a row of the tile that a thread has, not once an element
+        assert len(re.findall(r"ld\.global\S*\.b(?:8|16) ", row["ptx"])) <= 16
+        assert "lop3.b32" in row["ptx"]
+        assert not row["spills"]
+        assert row["registers"] <= 128
