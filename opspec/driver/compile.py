@@ -16,7 +16,10 @@ from opspec.emit.host import stored_extents
 from opspec.emit.names import escape
 from opspec.emit.signature import descriptor, identifiers, pointer, stride
 from opspec.emit.starting import TOGETHER, KernelLaunch, streamed_tensors, taken_tensors
+from opspec.ir.bounds import prove
 from opspec.ir.dtypes import DType, DTypeParam
+from opspec.ir.facts import facts_of
+from opspec.ir.integers import Int, dim
 from opspec.ir.program import Module, Op
 from opspec.schedule.adjacent import adjacent_axes
 from opspec.schedule.nested import nested_product
@@ -51,7 +54,7 @@ def compile_first_choices(
     workloads = module.workloads_of(op.name)
     shapes = [(w.name, dict(w.cases[-1][1]), dict(w.dtypes)) for w in workloads]
     if not shapes:
-        shapes = [("1024 on every dim", dict.fromkeys(op.dims, 1024), {})]
+        shapes = [("1024 on every dim", within(op, 1024), {})]
     out: list[Compiled] = []
     seen: set[str] = set()
     names = identifiers(op)
@@ -81,6 +84,13 @@ def compile_first_choices(
             seen.add(key)
             out.append(_compile(op, launch, kernel, dict(options), tiles, dims, dtypes, workload, target))
     return out
+
+
+def within(op: Op, extent: int) -> dict[str, int]:
+    """``extent`` on every dim, and less on one of which the op requires that, by powers of two."""
+    facts = facts_of(op)
+    powers = [1 << k for k in range(11) if 1 << k < extent]
+    return {d: next((n for n in powers if prove(Int.of(n) - dim(d), facts)), extent) for d in op.dims}
 
 
 def merged(launch: KernelLaunch, dims: dict[str, int]) -> dict[str, int]:
@@ -188,9 +198,9 @@ def _compile(
             if isinstance(tile, Pairs | Words):
                 element = "i16" if isinstance(tile, Pairs) else "i32"
             signature[descriptor(tensor.name)] = f"tensordesc<{element}{list(tile)}>"
-    for dim in op.dims:
-        signature[names[dim]] = "i32"
-        values[names[dim]] = dims[dim]
+    for name in op.dims:
+        signature[names[name]] = "i32"
+        values[names[name]] = dims[name]
     for size in sizes:
         signature[escape(size)] = "i32"
         values[escape(size)] = SPAN

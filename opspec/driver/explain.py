@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from opspec.driver.traffic import fetches, program_traffic, segment_loops, walked
+from opspec.driver.traffic import axes_of, fetches, program_traffic, segment_loops, walked
 from opspec.emit.starting import KernelLaunch
 from opspec.ir.integers import FloorDiv, Int
 from opspec.ir.program import Boundary, Kernel
 from opspec.schedule.adjacent import adjacent_axes
 from opspec.schedule.plan import Plan, Variant
-from opspec.schedule.tile import Fetch, Loop, Statement, TileProgram
+from opspec.schedule.tile import AxisPlan, Fetch, Loop, Statement, TileProgram
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -110,7 +110,9 @@ def _walks(program: TileProgram) -> list[str]:
     for axis, count in Counter(loop.axis for loop in loops).items():
         only = f", only the segments in which {places[axis]} of the program lies" if axis in places else ""
         lines.append(f"{count} sweep{'' if count == 1 else 's'} over {axis}{only}")
-    if not loops:
+    held = [a.name for a in program.axes if a.rows]
+    lines += [f"rows of {axis} one by one in a thread, each loaded once for all taps" for axis in held]
+    if not loops and not held:
         lines.append("no stream: everything is held at once")
     fetched = Counter(f.tensor for f, _ in fetches(program.body) if f.reread)
     lines += [f"{tensor} is loaded again in a later sweep ({n}x)" for tensor, n in fetched.items()]
@@ -125,12 +127,12 @@ def _traffic(program: TileProgram, blocks: Mapping[str, str]) -> list[str]:
     seen: dict[str, str] = {}
     segments = {loop.axis for loop, _ in segment_loops(program.body)}
     for fetch, around in fetches(program.body):
-        own = {name for i in fetch.at for name in i.free_indices()}
+        own = axes_of(fetch)
         steps = [a for a in program.axes if walked(a, around) and a.name not in segments]
         again = [a for a in steps if a.name not in own]
         if own and again:
             times = " * ".join(
-                f"ceil({a.extent} / {blocks[a.name]})" if a.blocked else str(a.extent) for a in again
+                f"ceil({a.extent} / {_tile(a, blocks)})" if a.blocked else str(a.extent) for a in again
             )
             named = ", ".join(a.name for a in again)
             seen.setdefault(fetch.tensor, f"{fetch.tensor} is loaded {times} times, once per step of {named}")
@@ -139,6 +141,11 @@ def _traffic(program: TileProgram, blocks: Mapping[str, str]) -> list[str]:
                 text = f"{fetch.tensor} is loaded for each {name}, though several share one {shared}"
                 seen.setdefault(f"{fetch.tensor} {shared}", text)
     return list(seen.values())
+
+
+def _tile(axis: AxisPlan, blocks: Mapping[str, str]) -> str:
+    """How many indices of an axis a program takes."""
+    return f"({blocks[axis.name]} * {blocks[f'{axis.name}.step']})" if axis.rows else blocks[axis.name]
 
 
 def _shared(fetch: Fetch, axis: str) -> list[str]:

@@ -20,7 +20,9 @@ from opspec.schedule.tile import (
     Remark,
     Scan,
     Statement,
+    Take,
     TileProgram,
+    Unroll,
     Var,
     Write,
 )
@@ -42,7 +44,7 @@ def _body(body: Iterable[Statement], indent: str) -> list[str]:
     lines: list[str] = []
     for s in body:
         lines += [indent + text for text in _statement(s)]
-        if isinstance(s, Loop):
+        if isinstance(s, Loop | Unroll):
             lines += _body(s.body, indent + "  ")
     return lines
 
@@ -91,6 +93,12 @@ def _statement(s: Statement) -> list[str]:
         case Loop(axis=axis, start=start, stop=stop, sweep=sweep, sweeps=sweeps, reverse=reverse):
             ends = f"from {show_value(start)} to {show_value(stop)}{', backwards' if reverse else ''}"
             return [f"for {axis} {ends}:   # sweep {sweep} of {sweeps}"]
+        case Unroll(index=index, count=count, place=place, kept=kept):
+            put = f", {place[0]} at {place[1]}" if place is not None else ""
+            names = "".join(f", each {name} kept in {values}" for name, values in kept)
+            return [f"unrolled for {index} from 0 to {count}{put}{names}:"]
+        case Take(var=var, kept=values, at=number):
+            return [f"{_var(var)} = {values} at {number}"]
         case _:
             assert_never(s)
 

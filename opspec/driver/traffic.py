@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from opspec.emit.signature import block_names
+from opspec.ir.integers import Index, Int
 from opspec.ir.program import Boundary, Op
 from opspec.ir.values import Extent
 from opspec.schedule.plan import schedule_kernel
-from opspec.schedule.tile import AxisPlan, Fetch, Loop, Statement, TileProgram
+from opspec.schedule.tile import AxisPlan, Fetch, Loop, Statement, TileProgram, Unroll
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -58,9 +59,12 @@ def _loads(op: Op, program: TileProgram, sizes: Mapping[str, Expr]) -> Iterator[
     blocks = block_names(program.axes)
     extent = {a.name: to_sympy(facts.canonical(a.extent), facts) for a in program.axes}
     places = {loop.axis: place for loop, place in segment_loops(program.body)}
+    windows = {
+        f: s.count for s in program.body if isinstance(s, Unroll) for f in s.body if isinstance(f, Fetch)
+    }
     for fetch, around in fetches(program.body):
         total = sizes[fetch.tensor]
-        own = {name.partition(".")[0] for i in fetch.at for name in i.free_indices()}
+        own = axes_of(fetch)
         met = [(e, places[e]) for e in around if e in places]
         for e, place in met:
             # all programs together meet each segment, and one more for each edge of theirs inside a segment
@@ -75,12 +79,31 @@ def _loads(op: Op, program: TileProgram, sizes: Mapping[str, Expr]) -> Iterator[
             if axis.name in own:
                 total *= extent[axis.name]
             elif walked(axis, around):
+                step = symbol(blocks[f"{axis.name}.step"]) if axis.rows else _zero() + 1
                 total *= (
-                    ceiling(extent[axis.name] / symbol(blocks[axis.name]))
+                    ceiling(extent[axis.name] / (symbol(blocks[axis.name]) * step))
                     if axis.blocked
                     else extent[axis.name]
                 )
+        for held in (a for a in program.axes if a.rows and f"{a.name}.at" in around):
+            # what the window of a program reads beside its own places
+            size = symbol(blocks[f"{held.name}.step"])
+            total *= (
+                to_sympy(_counted(windows[fetch], program), facts).subs(symbol(f"{held.name}.step"), size)
+                / size
+            )
         yield total
+
+
+def _counted(count: Int, program: TileProgram) -> Int:
+    """A number of rows with the extents for the constants that a kernel has of them."""
+    extents = {f"{a.name}.count": a.extent for a in program.axes}
+    return count.substitute(lambda atom: extents.get(atom.name) if isinstance(atom, Index) else None)
+
+
+def axes_of(fetch: Fetch) -> set[str]:
+    """The axes with which a load moves."""
+    return {name.partition(".")[0] for i in fetch.at for name in i.free_indices()}
 
 
 def fetches(
@@ -92,6 +115,8 @@ def fetches(
             yield s, around
         elif isinstance(s, Loop):
             yield from fetches(s.body, (*around, s.axis))
+        elif isinstance(s, Unroll):
+            yield from fetches(s.body, (*around, s.index))
 
 
 def segment_loops(body: tuple[Statement, ...]) -> Iterator[tuple[Loop, str]]:

@@ -9,7 +9,7 @@ from opspec.emit.describe import Pairs, Tile, Words, paired_axes
 from opspec.emit.expressions import ATOM, TL, Expressions, literal, wrap
 from opspec.emit.names import escape
 from opspec.emit.narrow import narrow
-from opspec.emit.signature import block_names, descriptor, identifiers, pointer, stride
+from opspec.emit.signature import block_names, count_name, descriptor, identifiers, pointer, stride
 from opspec.ir.dtypes import F8E5M2, F32, I4, DType, DTypeParam, Storage, compute_dtype
 from opspec.ir.integers import FloorDiv, Int
 from opspec.ir.program import Tensor
@@ -17,7 +17,7 @@ from opspec.ir.values import Compare, Extent, Literal, Value, free_indices
 from opspec.schedule.exact import holds, number
 from opspec.schedule.nested import nested_product
 from opspec.schedule.resources import operand_kind, side_by_side
-from opspec.schedule.tile import Fetch, Loop, Multiply, TileProgram, Write, statements
+from opspec.schedule.tile import AxisPlan, Fetch, Loop, Multiply, TileProgram, Write, statements
 
 UNITS = {Pairs: 2, Words: 8}  # elements of what moves as one
 
@@ -34,13 +34,17 @@ class Accesses:
         self.names = identifiers(program.op) | {a.name: escape(a.name) for a in program.axes}
         self.names |= {n: escape(n) for n in program.sizes}
         self.x = Expressions(
-            dims={a.name: a.dims for a in program.axes},
+            dims={a.name: a.dims for a in program.axes} | {f"{a.name}.place": a.dims for a in program.axes},
             names=self.names,
             axes={v.name: v.axes for v in program.vars},
             data=dict(program.data),
             element=self.element,
             quotient=self.quotient,
         )
+        self.counts: dict[str, Int] = {}
+        for axis in program.axes:
+            if axis.rows:
+                self.held_rows(axis)
         self.started: dict[str, str] = {}
         self.raw: dict[str, Storage] = {}
         self.units: dict[str, tuple[str, DType]] = {}
@@ -62,6 +66,17 @@ class Accesses:
         # with descriptors a program goes from tile to tile, and loads for the next while it stores one
         self.persistent = self.grouped and bool(tiles) and not program.sizes and _single(program)
         self.persistent = self.persistent and side_by_side(program) == 1 and operand_kind(program) == "16"
+
+    def held_rows(self, axis: AxisPlan) -> None:
+        """Names of what says which row of an axis a thread takes, and of how many taps meet there."""
+        name = self.names[axis.name]
+        self.names[f"{axis.name}.step"] = self.blocks[f"{axis.name}.step"]
+        for part, label in (("place", "first"), ("row", "row"), ("at", "at")):
+            self.names[f"{axis.name}.{part}"] = self.fresh(f"{name}_{label}")
+        for tap in self.program.axes:
+            if tap.role == "stream" and tap.extent.constant is None:
+                self.names[f"{tap.name}.count"] = count_name(tap)
+                self.counts[count_name(tap)] = tap.extent
 
     def put(self, text: str) -> None:
         """Add a line at the level of the loop that is open."""

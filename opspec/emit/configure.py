@@ -13,6 +13,7 @@ from dataclasses import replace
 from opspec.emit.choice import SMALL, Choice, Sizes
 from opspec.emit.host import host_int
 from opspec.emit.product_choice import product_choice
+from opspec.emit.row_choice import held_rows
 from opspec.emit.signature import KernelText
 from opspec.schedule.directions import prefixes
 from opspec.schedule.graph import Graph
@@ -67,6 +68,8 @@ def _plain_choice(
 ) -> Choice:
     roles = variant.roles
     extent = {a.name: host_int(a.extent, names) for a in variant.program.axes}
+    if any(a.rows for a in variant.program.axes):
+        return held_rows(graph, variant, text, extent, sizes)
     lines: list[str] = []
     done: list[str] = []
     test = None

@@ -12,6 +12,7 @@ from opspec.schedule.tile import (
     Inner,
     Loop,
     Statement,
+    Unroll,
 )
 
 AHEAD = 4  # chunks of a scan across memory: one that is scanned, the others on their way
@@ -79,6 +80,23 @@ class Loops(Accesses):
         if s.inner is not None:
             self.level -= 1
             self.implied, self.edge = implied, edge
+
+    def unroll(self, s: Unroll) -> None:
+        """A loop that is written out when the kernel compiles, and what its steps leave for others."""
+        for _, kept in s.kept:
+            self.put(f"{kept} = ()")
+        index = self.names[s.index]
+        self.put(f"for {index} in tl.static_range({self.x.integer(s.count, ())[0]}):")
+        self.level += 1
+        self.scopes.append({})
+        if s.place is not None:
+            axis, at = s.place
+            self.put(f"{self.names[axis]} = {self.x.integer(at, self.x.dims[axis])[0]}")
+        self.block(s.body)
+        for name, kept in s.kept:
+            self.put(f"{kept} += ({name},)")
+        self.scopes.pop()
+        self.level -= 1
 
     def whole_steps(self, s: Loop) -> bool:
         """Whether every chunk of a stream begins at a multiple of its extent: at 0, or at a part of whole chunks."""

@@ -20,6 +20,7 @@ class KernelText:
     """A printed kernel. ``params`` in order, constexpr ones marked; ``blocks`` axis → constexpr name.
 
     ``tiles``: tensors that it takes as descriptors; ``described``: the same variant with such tensors.
+    ``counts``: how many taps loops that are written out take, as constants.
     """
 
     name: str
@@ -33,6 +34,7 @@ class KernelText:
     tiles: Mapping[str, Tile] = field(default_factory=dict)
     sizes: tuple[str, ...] = ()
     edges: Mapping[str, tuple[Int, str]] = field(default_factory=dict)
+    counts: Mapping[str, Int] = field(default_factory=dict)
     described: KernelText | None = None
     split: SplitText | None = None
 
@@ -86,4 +88,11 @@ def block_names(axes: tuple[AxisPlan, ...]) -> dict[str, str]:
     for axis in blocked:
         if len(axis.dims) == 2:
             out[axis.dims[0]], out[axis.dims[1]] = "STEPS", out[axis.name]
+        if axis.rows:
+            out[f"{axis.name}.step"] = out[axis.name].replace("BLOCK", "ROWS", 1)
     return out
+
+
+def count_name(axis: AxisPlan) -> str:
+    """The constexpr name of how many taps an axis has."""
+    return f"TAPS_{_bare(axis.extent) or axis.name.upper()}"

@@ -326,6 +326,7 @@ class Starts:
                 out.append(f'if {choice.test} and launch.chosen(tuned, "{text.name}"):')
                 indent = "    "
             options = [f'"{b}": {b}' for b in choice.blocks if b in text.constexprs]
+            options += [f'"{c}": {host_int(e, self.names)}' for c, e in text.counts.items()]
             if text.grouped:
                 options.append('"GROUP": 8')
             warps, stages = f'"num_warps": {choice.warps}', f'"num_stages": {choice.stages}'
@@ -380,8 +381,9 @@ class Starts:
             if axis.role == "grid":
                 extent = host_int(axis.extent, self.names, tight=True)
                 block = text.blocks.get(axis.name)
+                rows = f' * options["{text.blocks[f"{axis.name}.step"]}"]' if axis.rows else ""
                 counts.append(
-                    f'triton.cdiv({host_int(axis.extent, self.names)}, options["{block}"])'
+                    f'triton.cdiv({host_int(axis.extent, self.names)}, options["{block}"]{rows})'
                     if block
                     else extent
                 )

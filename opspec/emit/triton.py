@@ -35,7 +35,9 @@ from opspec.schedule.tile import (
     Remark,
     Scan,
     Statement,
+    Take,
     TileProgram,
+    Unroll,
     Write,
     statements,
 )
@@ -69,7 +71,9 @@ class _Printer(Loops):
         words = _words(text)
         params = tuple(c for c in candidates if c in words)
         constexprs = tuple(
-            c for c in dict.fromkeys((*self.blocks.values(), *self.edges, "GROUP", "INDEX")) if c in words
+            c
+            for c in dict.fromkeys((*self.blocks.values(), *self.edges, *self.counts, "GROUP", "INDEX"))
+            if c in words
         )
         return KernelText(
             name=self.name,
@@ -83,6 +87,7 @@ class _Printer(Loops):
             tiles=self.tiles,
             sizes=tuple(self.names[n] for n in self.program.sizes),
             edges=dict(self.edges),
+            counts={c: extent for c, extent in self.counts.items() if c in constexprs},
         )
 
     def drop_unused(self) -> None:
@@ -172,6 +177,9 @@ class _Printer(Loops):
                 self.put(f"{last} = tl.minimum({start} + {block}, {end}) - 1")
             return
         text = f"{wrap(pid, 5 if '%' not in pid[0] and '//' not in pid[0] else 6)} * {block} + {self.places(axis.name)}"
+        if axis.rows:
+            name = self.names[f"{axis.name}.place"]
+            text = f"({text}) * {self.blocks[f'{axis.name}.step']}"
         if axis.name in across_memory(self.program).values():
             text = f"tl.max_contiguous({text}, 2)"  # wider loads would leave lanes to other steps
         self.put(f"{name} = {text}")
@@ -188,7 +196,8 @@ class _Printer(Loops):
         extent = self.x.integer(axis.extent, ())
         if not axis.blocked:
             return extent
-        return f"tl.cdiv({extent[0]}, {self.blocks[axis.name]})", ATOM
+        step = f" * {self.blocks[f'{axis.name}.step']}" if axis.rows else ""
+        return f"tl.cdiv({extent[0]}, {self.blocks[axis.name]}{step})", ATOM
 
     # statements --------------------------------------------------------------
 
@@ -236,6 +245,10 @@ class _Printer(Loops):
                 self.write(s)
             case Loop():
                 self.walk(s)
+            case Unroll():
+                self.unroll(s)
+            case Take(var=var, kept=kept, at=at):
+                self.put(f"{var.name} = {kept}[{self.x.integer(at, ())[0]}]")
             case _:
                 assert_never(s)
 

@@ -22,7 +22,9 @@ from opspec.schedule.tile import (
     Remark,
     Scan,
     Statement,
+    Take,
     TileProgram,
+    Unroll,
     Var,
     Write,
     assigned,
@@ -52,6 +54,14 @@ def _block(body: tuple[Statement, ...], known: set[str], declared: dict[str, Var
         match s:
             case Loop(body=inner):
                 _block(inner, set(known), declared, dims)
+            case Unroll(body=inner, kept=kept):
+                own = set(known)
+                _block(inner, own, declared, dims)
+                if not {name for name, _ in kept} <= own:
+                    raise IllegalTile(f"of {kept} one has no value to keep")
+                known |= {values for _, values in kept}
+            case Take(kept=kept) if kept not in known:
+                raise IllegalTile(f"`{kept}` is taken from before it is kept")
             case Remark() | Write():
                 pass
             case Combine(var=var) | Multiply(var=var, accumulate=True) if var.name not in known:
@@ -70,7 +80,14 @@ def _block(body: tuple[Statement, ...], known: set[str], declared: dict[str, Var
                         f"`{var.name}` has dimensions {var.axes}, not those of {axes} without {over}"
                     )
                 known |= {_assigned(v, declared, dims) for v in assigned(s)}
-            case Fetch(var=var) | Let(var=var) | Begin(var=var) | Combine(var=var) | Multiply(var=var):
+            case (
+                Fetch(var=var)
+                | Let(var=var)
+                | Begin(var=var)
+                | Combine(var=var)
+                | Multiply(var=var)
+                | Take(var=var)
+            ):
                 known.add(_assigned(var, declared, dims))
             case _:
                 assert_never(s)

@@ -26,6 +26,7 @@ from opspec.schedule.select import select_elements
 from opspec.schedule.shorten import shorten
 from opspec.schedule.split import Split, split_stream
 from opspec.schedule.tile import TileProgram
+from opspec.schedule.windows import hold_windows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,10 +98,16 @@ def schedule_kernel(
             check_tile(split.partial)
             check_tile(split.merge)
             variants[-1] = replace(last, split=split)
-    variants = [_shortened(v) for v in variants]
+    variants = [_held(_shortened(v), set(reserved)) for v in variants]
     if not variants:
         raise unfusable(f"no order of loops carries kernel `{kernel.name}` in one launch", kernel.span)
     return Plan(block=graph.block, graph=graph, rewrites=rewrites, variants=tuple(variants))
+
+
+def _held(variant: Variant, reserved: set[str]) -> Variant:
+    program = variant.program
+    taken = reserved | {v.name for v in program.vars} | {a.name for a in program.axes}
+    return replace(variant, program=check_tile(hold_windows(program, Names(taken=taken))))
 
 
 def _shortened(variant: Variant) -> Variant:

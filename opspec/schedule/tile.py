@@ -26,12 +26,14 @@ class AxisPlan:
     """How one axis of the block is walked.
 
     ``dims``: its block dimensions: none for a scalar, its own name, or steps and lanes of a stream.
+    ``rows``: whether each place of its block stands for several neighbours, which a thread takes one by one.
     """
 
     name: str
     extent: Int
     role: Role
     dims: tuple[str, ...]
+    rows: bool = False
 
     @property
     def blocked(self) -> bool:
@@ -236,13 +238,51 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unroll:
+    """``body`` once for each ``index`` below ``count``, all of them written out when a kernel compiles.
+
+    ``place``: an axis, and where each step puts it. ``kept``: variables of which every step's value stays at hand,
+    each with the name of these values.
+    """
+
+    index: str
+    count: Int
+    body: tuple[Statement, ...]
+    place: tuple[str, Int] | None = None
+    kept: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Take:
+    """``var`` = the value number ``at`` of those that were ``kept``."""
+
+    var: Var
+    kept: str
+    at: Int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Remark:
     """A line of the spec, or a reason, to stand above what it became."""
 
     text: str
 
 
-Statement = Fetch | Let | Collapse | Begin | Combine | Locate | Scan | Multiply | Write | Loop | Remark
+Statement = (
+    Fetch
+    | Let
+    | Collapse
+    | Begin
+    | Combine
+    | Locate
+    | Scan
+    | Multiply
+    | Write
+    | Loop
+    | Unroll
+    | Take
+    | Remark
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,7 +310,7 @@ def statements(body: tuple[Statement, ...]) -> Iterator[Statement]:
     """Every statement, those inside loops too."""
     for s in body:
         yield s
-        if isinstance(s, Loop):
+        if isinstance(s, Loop | Unroll):
             yield from statements(s.body)
 
 
@@ -281,9 +321,9 @@ def assigned(s: Statement) -> tuple[Var, ...]:
             return var, counted
         case Fetch(var=var) | Let(var=var) | Collapse(var=var) | Begin(var=var) | Combine(var=var):
             return (var,)
-        case Locate(var=var) | Scan(var=var) | Multiply(var=var):
+        case Locate(var=var) | Scan(var=var) | Multiply(var=var) | Take(var=var):
             return (var,)
-        case Write() | Loop() | Remark():
+        case Write() | Loop() | Unroll() | Remark():
             return ()
         case _:
             assert_never(s)
@@ -299,6 +339,8 @@ def integers_of(s: Statement) -> Iterator[Int]:
     """The integer expressions of a statement: addresses, and those inside its values."""
     if isinstance(s, Fetch | Write):
         yield from s.at
+    if isinstance(s, Take):
+        yield s.at
     for value in values_of(s):
         for part in walk(value):
             if not isinstance(part, Read):
@@ -333,7 +375,7 @@ def values_of(s: Statement) -> Iterator[Value]:
         case Loop(start=start, stop=stop):
             yield start
             yield stop
-        case Begin() | Remark():
+        case Begin() | Unroll() | Take() | Remark():
             return
         case _:
             assert_never(s)

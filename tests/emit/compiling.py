@@ -83,7 +83,7 @@ def _compile(request: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
         names = identifiers(op)
         for dtypes in list(verify.assignments(op))[: request.get("dtypes", 1)]:
             for extents in request["extents"]:
-                dims = extents if isinstance(extents, dict) else dict.fromkeys(op.dims, extents)
+                dims = extents if isinstance(extents, dict) else compiling.within(op, extents)
                 for launch in launches:
                     gpu = target(request.get("target", "sm_90"))
                     for kernel, options, tiles in _choices(

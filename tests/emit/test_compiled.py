@@ -237,3 +237,21 @@ def test_first_choices_of_the_specs_do_not_spill(path: Path, op: str, dims: dict
     assert "broken" not in answer, answer["broken"]
     assert answer["compiled"]
     assert all(row["spills"] <= SPILLED for row in answer["compiled"])
+
+
+@pytest.mark.parametrize("taps", [1, 2, 4, 8])
+def test_each_row_of_a_window_is_loaded_once_by_16_bytes(taps: int):
+    text = (
+        "op f[B, T, C, K](x: bf16[B, T, C], w: bf16[K, C]) -> y: bf16[B, T, C] {\n"
+        "  require 1 <= K, K <= 8\n"
+        "  kernel k { y[b, t, c] = silu(sum[r](w[r, c] * (x[b, t + r - K + 1, c] else 0))) }\n}\n"
+    )
+    answer = compiled(text, {"B": 8, "T": 2048, "C": 4096, "K": taps}, ttir=True)
+    assert "broken" not in answer, answer["broken"]
+    (row,) = answer["compiled"]
+    rows = min(32 // taps, 8)
+    assert row["ptx"].count("ld.global.v4.b32") == rows + taps - 1 + taps  # and the weights
+    assert row["ptx"].count("st.global.v4.b32") == rows
+    assert "ld.global.b" not in row["ptx"]
+    assert row["registers"] <= 128
+    assert (row["spills"], row["shared"]) == (0, 0)

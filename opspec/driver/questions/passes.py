@@ -49,6 +49,8 @@ def _paths(launch: KernelLaunch, variant: Variant) -> Iterator[str]:
                 how = f"over {axis} on the matrix unit, {_chunked(axis, variant)}"
             elif axis == roles.laned:
                 how = f"over {axis} in lanes: each keeps its own state through the stream, all are merged once at the end"
+            elif any(a.rows for a in variant.program.axes) and axis in roles.stream:
+                how = f"over {axis} in each thread, written out when the kernel compiles"
             elif axis in roles.stream:
                 how = f"over {axis} chunk by chunk across threads, joined to a carried state"
             else:

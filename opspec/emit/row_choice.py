@@ -1,0 +1,54 @@
+"""Blocks of a kernel whose threads take several rows one by one: windows of a few taps in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from opspec.emit.choice import Choice, Sizes
+from opspec.emit.signature import KernelText
+from opspec.ir.bounds import prove
+from opspec.ir.facts import facts_of
+from opspec.schedule.graph import Graph
+from opspec.schedule.plan import Variant
+from opspec.schedule.roles import fast_axes
+
+TOGETHER = 512  # elements of one row of all threads: 16 bytes each of two warps
+HELD = 32  # rows by taps of a thread: more of them load less twice, and fewer leave room for other warps
+DEEP = 8  # rows of a thread at most
+ACROSS = 8  # elements of a thread in a row
+
+
+def held_rows(
+    graph: Graph, variant: Variant, text: KernelText, extent: Mapping[str, str], sizes: Sizes
+) -> Choice:
+    """A tile of one row where a row is long, and as many rows behind each other as taps leave registers for."""
+    together = min(TOGETHER, sizes.pointwise)
+    lines: list[str] = []
+    done: list[str] = []
+    held = next(a.name for a in variant.program.axes if a.rows)
+    fast = [a for a in fast_axes(graph) if a in variant.roles.grid and a in text.blocks]
+    rest = [a for a in variant.roles.grid if a in text.blocks and a not in fast]
+    for axis in fast:
+        most = f"launch.share({', '.join([str(together), *done])})"
+        lines.append(
+            f"{text.blocks[axis]} = launch.power_of_2({extent[axis]}, 1, {most if done else together})"
+        )
+        done.append(text.blocks[axis])
+    for axis in rest:
+        lines.append(f"{text.blocks[axis]} = launch.share({', '.join([str(together), *done])})")
+        done.append(text.blocks[axis])
+    taps = ", ".join(
+        extent[a.name] if prove(a.extent - 1, facts_of(graph.block.op)) else f"max({extent[a.name]}, 1)"
+        for a in variant.program.axes
+        if a.role == "stream"
+    )
+    rows = text.blocks[f"{held}.step"]
+    lines.append(f"{rows} = min(launch.share({HELD}, {taps}), {DEEP})")
+    return Choice(
+        kernel=text.name,
+        test=None,
+        lines=tuple(lines),
+        blocks=tuple(dict.fromkeys(text.blocks.values())),
+        warps=f"launch.warps({' * '.join(done)}, {ACROSS})",
+        stages="1",
+    )
