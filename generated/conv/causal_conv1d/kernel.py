@@ -33,49 +33,67 @@ def _causal_conv1d_conv(
     y_stride_C,
     BLOCK_T: tl.constexpr,
     BLOCK_C: tl.constexpr,
+    ROWS_T: tl.constexpr,
+    TAPS_K: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel, t in parallel by blocks, c in parallel by blocks, r streamed."""
     pid = tl.program_id(0).to(INDEX)
     c = (pid % tl.cdiv(C, BLOCK_C)) * BLOCK_C + tl.arange(0, BLOCK_C)
-    t = (pid // tl.cdiv(C, BLOCK_C) % tl.cdiv(T, BLOCK_T)) * BLOCK_T + tl.arange(0, BLOCK_T)
-    b = pid // tl.cdiv(C, BLOCK_C) // tl.cdiv(T, BLOCK_T)
+    t_first = (
+        (pid // tl.cdiv(C, BLOCK_C) % tl.cdiv(T, BLOCK_T * ROWS_T)) * BLOCK_T + tl.arange(0, BLOCK_T)
+    ) * ROWS_T
+    b = pid // tl.cdiv(C, BLOCK_C) // tl.cdiv(T, BLOCK_T * ROWS_T)
     bias = tl.load(bias_ptr + c * bias_stride_C, mask=c < C, other=0.0).to(tl.float32)
-    y_sum = tl.zeros((BLOCK_T, BLOCK_C), tl.float32)
-    for r in range(K):
+    w_taps = ()
+    for r in tl.static_range(TAPS_K):
         w = tl.load(w_ptr + r * w_stride_K + c * w_stride_C, mask=c < C, other=0.0).to(tl.float32)
-        x_at = x_ptr + b * x_stride_B + (r + t + 1 - K)[:, None] * x_stride_T + c[None, :] * x_stride_C
+        w_taps += (w,)
+    x_rows = ()
+    for t_at in tl.static_range(TAPS_K + ROWS_T - 1):
+        x_at = (
+            x_ptr + b * x_stride_B + (t_at + t_first + 1 - K)[:, None] * x_stride_T + c[None, :] * x_stride_C
+        )
         mask = (
-            (t[:, None] < T)
-            & (c[None, :] < C)
-            & ((r + t + 1 - K)[:, None] >= 0)
-            & ((r + t + 1 - K)[:, None] < T)
+            (c[None, :] < C)
+            & ((t_at + t_first + 1 - K)[:, None] >= 0)
+            & ((t_at + t_first + 1 - K)[:, None] < T)
         )
         x = tl.load(x_at, mask=mask, other=0.0).to(tl.float32)
-        y_sum = y_sum + w[None, :] * x
-    y_x = y_sum + bias[None, :]
-    # y[b, t, c] = silu(sum[r](w[r, c] * (x[b, t + r - K + 1, c] else 0)) + bias[c])
-    y = div_fast(y_x, 1.0 + tl.exp2(y_x * -1.4426950408889634))
-    y_at = y_ptr + b * y_stride_B + t[:, None] * y_stride_T + c[None, :] * y_stride_C
-    mask_2 = (t[:, None] < T) & (c[None, :] < C)
-    tl.store(y_at, y, mask=mask_2)
+        x_rows += (x,)
+    for t_row in tl.static_range(ROWS_T):
+        t = t_first + t_row
+        y_sum = tl.zeros((BLOCK_T, BLOCK_C), tl.float32)
+        for r in tl.static_range(TAPS_K):
+            w = w_taps[r]
+            x = x_rows[r + t_row]
+            y_sum = y_sum + w[None, :] * x
+        y_x = y_sum + bias[None, :]
+        # y[b, t, c] = silu(sum[r](w[r, c] * (x[b, t + r - K + 1, c] else 0)) + bias[c])
+        y = div_fast(y_x, 1.0 + tl.exp2(y_x * -1.4426950408889634))
+        y_at = y_ptr + b * y_stride_B + t[:, None] * y_stride_T + c[None, :] * y_stride_C
+        mask_2 = (t[:, None] < T) & (c[None, :] < C)
+        tl.store(y_at, y, mask=mask_2)
 
 
 def _configure_causal_conv1d_conv(B: int, T: int, C: int, K: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `conv` for one shape."""
-    BLOCK_C = max(launch.rows(C, 128, B * T), 8)
-    BLOCK_T = launch.rows(T, launch.share(8192, BLOCK_C), B * triton.cdiv(C, BLOCK_C))
+    BLOCK_C = launch.power_of_2(C, 1, 512)
+    BLOCK_T = launch.share(512, BLOCK_C)
+    ROWS_T = min(launch.share(32, K), 8)
     options = {
         "BLOCK_T": BLOCK_T,
         "BLOCK_C": BLOCK_C,
-        "num_warps": launch.warps(BLOCK_C * BLOCK_T, 32),
-        "num_stages": 3,
+        "ROWS_T": ROWS_T,
+        "TAPS_K": K,
+        "num_warps": launch.warps(BLOCK_C * BLOCK_T, 8),
+        "num_stages": 1,
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_causal_conv1d_conv")
     return (
         _causal_conv1d_conv,
-        B * triton.cdiv(T, options["BLOCK_T"]) * triton.cdiv(C, options["BLOCK_C"]),
+        B * triton.cdiv(T, options["BLOCK_T"] * options["ROWS_T"]) * triton.cdiv(C, options["BLOCK_C"]),
         options,
     )
 
