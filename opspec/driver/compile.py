@@ -135,7 +135,8 @@ def started(
     if nested_product(split.partial) is not None:
         parts, _ = runtime.spread(whole, chunk, grid, options["num_warps"])
     else:
-        parts, _ = runtime.split(whole, chunk, grid, launch.steps)
+        warps = options["num_warps"] if launch.few_tiles else 0
+        parts, _ = runtime.split(whole, chunk, grid, launch.steps, warps=warps)
     if parts < 2:
         return kernel, options, tiles
     partial = text.split.partial

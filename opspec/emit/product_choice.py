@@ -35,6 +35,8 @@ LEAST = 256  # of a chunk that every workload fills, so that short streams need 
 CHUNK = 64  # elements per row of a further value over rows and a chunk, alive beside the scores
 # the least depth of a product with four bits an element: Triton gives a thread eight of them in a row
 PACKED = 64
+TALLEST = 128  # rows of a tile: where no workload has more, their number is no length that varies
+DEPTH_OF = "depth="  # how a choice says that its tiles count on parts
 ACCUMULATOR = 16384  # elements of a product's accumulator, beside which its epilogue fits
 
 
@@ -79,7 +81,13 @@ def product_choice(
             return replace(choice, lines=(*lines, *choice.lines), test=test)
     short = {a: min((variant.program.axis(a).extent.evaluate(c) for c in cases), default=1) for a in blocked}
     filled = {a: min(1 << max(e - 1, 0).bit_length(), LEAST) for a, e in short.items()}
-    return _chain_choice(variant, text, extent, least, filled, lines, fixed, limits, sizes, last=last)
+    tallest = {
+        a: max((variant.program.axis(a).extent.evaluate(c) for c in cases), default=TALLEST + 1)
+        for a in roles.grid
+    }
+    return _chain_choice(
+        variant, text, extent, least, filled, tallest, lines, fixed, limits, sizes, last=last
+    )
 
 
 def _packed(program: TileProgram) -> set[str]:
@@ -131,10 +139,17 @@ def _matmul_choice(
         lines.append(
             "    tiles = tiles[1:]  # loads of single elements need the registers of the widest tile"
         )
-    count = f", {' * '.join(batch)}" if batch else ""
-    lines.append(
-        f"{', '.join(blocks)}, num_warps, num_stages = launch.pick_tile(tiles, {extent[product.rows]}, {extent[product.columns]}{count})"
-    )
+    arguments = [
+        "tiles",
+        extent[product.rows],
+        extent[product.columns],
+        *([" * ".join(batch)] if batch else []),
+    ]
+    cut = text.split is not None and text.split.split.axis == product.k
+    if cut and kind == "16" and sizes.product is None and nested_product(variant.program) is None:
+        # parts of the sum fill a device where few tiles don't
+        arguments.append(f"{DEPTH_OF}{extent[product.k]}")
+    lines.append(f"{', '.join(blocks)}, num_warps, num_stages = launch.pick_tile({', '.join(arguments)})")
     return Choice(
         kernel=text.name, test=None, lines=tuple(lines), blocks=tuple(dict.fromkeys(text.blocks.values())),
         warps="num_warps", stages="num_stages",
@@ -147,6 +162,7 @@ def _chain_choice(
     extent: Mapping[str, str],
     least: Mapping[str, int],
     filled: Mapping[str, int],
+    tallest: Mapping[str, int],
     lines: list[str],
     fixed: list[str],
     limits: Limits,
@@ -155,7 +171,8 @@ def _chain_choice(
     last: bool,
 ) -> Choice:
     """Rows in parallel, some axes whole, the others streamed: rows and chunk from what a thread and a
-    multiprocessor hold. A chunk that every workload fills (``filled``) is no smaller for short streams."""
+    multiprocessor hold. A chunk that every workload fills (``filled``) is no smaller for short streams;
+    ``tallest``: the most that a workload has along a grid axis."""
     roles = variant.roles
     rows = [a for a in roles.grid if a in text.blocks]
     streams = [a for a in roles.stream if a in text.blocks]
@@ -204,6 +221,8 @@ def _chain_choice(
         *(["edged=True"] if _edged(variant.program, rows[0]) else []),
         *(["narrow=described"] if holds.narrow and text.described is not None else []),
     ]
+    if text.split is not None and tallest[rows[0]] > TALLEST:
+        arguments.append(f"stream={extent[text.split.split.axis]}")
     lines.append("# rows, chunk, warps, stages: the first that registers and shared memory hold")
     lines.append(
         f"{text.blocks[rows[0]]}, chunk, num_warps, num_stages = launch.pick_chain({', '.join(arguments)})"

@@ -10,6 +10,7 @@ from opspec.emit.configure import Choice
 from opspec.emit.describe import Pairs, Words
 from opspec.emit.host import host_int, tuple_text
 from opspec.emit.names import escape
+from opspec.emit.product_choice import DEPTH_OF
 from opspec.emit.signature import KernelText, SplitText, descriptor, identifiers, pointer, stride
 from opspec.ir.program import Op, Tensor
 from opspec.schedule.adjacent import adjacent_axes
@@ -37,6 +38,11 @@ class KernelLaunch:
     choices: tuple[Choice, ...]
     steps: int = STEPS
     copied: int = COPIED
+
+    @property
+    def few_tiles(self) -> bool:
+        """Whether the tiles of its product are few because parts of the sum fill a device."""
+        return any(DEPTH_OF in line for c in self.choices for line in c.lines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +89,14 @@ def taken_tensors(launch: KernelLaunch, params: Sequence[str]) -> list[Tensor]:
     parts = split.split.parts if split is not None else ()
     every = (*launch.plan.block.tensors, *parts)
     return [t for t in every if {pointer(t.name), descriptor(t.name)} & set(params)]
+
+
+def _taking_alike(texts: Sequence[KernelText]) -> list[list[KernelText]]:
+    """Kernels in groups whose launches pass the same, in the order given."""
+    found: dict[tuple[tuple[str, ...], bool], list[KernelText]] = {}
+    for t in texts:
+        found.setdefault((t.params, "INDEX" in t.constexprs), []).append(t)
+    return list(found.values())
 
 
 def wrapped(text: str) -> str:
@@ -134,7 +148,12 @@ class Starts:
         split = next((t for t in k.texts if t.split is not None), None)
         start: list[str] = []
         if described:
-            start.append("if tiles is not None:")
+            lead = "if"
+            for own in _taking_alike(described)[1:]:
+                start.append(f"{lead} kernel in ({', '.join(t.name for t in own)},):")
+                start.append(f"    {self._start(k, own[0], 'kernel', 'grid', True)}")
+                lead = "elif"
+            start.append(f"{lead} tiles is not None:")
             start.append(f"    {self._start(k, described[0], 'kernel', 'grid', True)}")
             start.append("else:")
             start.append(f"    {self._start(k, k.texts[0], 'kernel', 'grid', False)}")
@@ -206,7 +225,8 @@ class Starts:
         self.names |= {plan.splits: splits, plan.span: span} | {p.name: p.name for p in plan.parts}
         extent = host_int(axis.extent, self.names)
         least = "" if k.steps == STEPS else f", {k.steps}"
-        chosen = f'launch.split({extent}, options["{text.blocks[plan.axis]}"], grid{least})'
+        warps = ', warps=options["num_warps"]' if k.few_tiles else ""
+        chosen = f'launch.split({extent}, options["{text.blocks[plan.axis]}"], grid{least}{warps})'
         if nested_product(plan.partial) is not None:
             chosen = (
                 f'launch.spread({extent}, options["{text.blocks[plan.axis]}"], grid, options["num_warps"])'

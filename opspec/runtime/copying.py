@@ -17,6 +17,7 @@ from opspec.runtime.launch import describable, index_type
 if TYPE_CHECKING:
     from opspec.runtime.calls import Call
 
+STEP = 16  # elements of the narrowest row: what Triton calls aligned, so that all copies are one binary
 ROW = 2048  # elements of a row that one program copies
 
 
@@ -32,12 +33,11 @@ def copies_pay(rows: int, columns: int, *tensors: torch.Tensor, least: int = 512
 
 
 def aligned_rows(call: Call, tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor, or a copy of it whose rows begin at multiples of 16 bytes, made by the device."""
+    """The tensor, or a copy of it whose rows begin at multiples of 16 elements, made by the device."""
     if describable(tensor):
         return tensor
     *lead, last = tensor.shape
-    step = 16 // tensor.element_size()
-    width = triton.cdiv(last, step) * step
+    width = triton.cdiv(last, STEP) * STEP
     copy = call.workspace((*lead, width), tensor.dtype)
     extents = [1] * (4 - len(lead)) + lead
     strides = [0] * (4 - len(lead)) + list(tensor.stride()[:-1])

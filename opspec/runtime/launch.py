@@ -166,14 +166,28 @@ def resident(programs: int, warps: int, multiprocessors: int = 132) -> int:
 
 
 def split(
-    extent: int, chunk: int, programs: int, steps: int = 4, multiprocessors: int = 132
+    extent: int, chunk: int, programs: int, steps: int = 4, multiprocessors: int = 132, warps: int = 0
 ) -> tuple[int, int]:
     """Parts of a stream of ``extent`` in chunks, and the indices of one, where ``programs`` leave
-    multiprocessors idle; (1, 0) where they don't. A part has at least so many ``steps``."""
+    multiprocessors idle; (1, 0) where they don't. A part has at least so many ``steps``.
+
+    ``warps`` of a program: of more than four a multiprocessor holds one, so that parts end together where
+    they fill whole rounds, and what joins them counts against many.
+    """
     whole = triton.cdiv(extent, chunk)
     parts = min(2 * multiprocessors // max(programs, 1), whole // steps)
     if programs >= multiprocessors or parts < 2:
         return 1, 0
+    if warps > 4:
+        if fills(programs, multiprocessors):
+            return 1, 0
+
+        def cost(p: int) -> float:
+            return triton.cdiv(programs * p, multiprocessors) * triton.cdiv(whole, p) + JOIN * programs * p
+
+        parts = min(range(1, parts + 1), key=cost)
+        if parts < 2:
+            return 1, 0
     span = triton.cdiv(whole, parts) * chunk
     return triton.cdiv(extent, span), span
 
@@ -289,20 +303,58 @@ def fills(programs: int, multiprocessors: int = 132) -> bool:
     return 16 * programs >= 15 * multiprocessors
 
 
-def pick_tile(tiles: Iterable[Tile], rows: int, columns: int, batch: int = 1, programs: int = 132) -> Tile:
+# Rows of a product's tiles: few, as many as a group of four warps multiplies at once, and two of these.
+ROWS = (16, 64, 128)
+DEEP = 2048  # of a sum, from where parts cost less than small tiles
+FULL = 4096  # and from where an eighth of a device is enough to cut
+JOIN = 1 / 12  # steps of a program that joining a part of a tile costs a device
+
+
+def pick_tile(
+    tiles: Iterable[Tile], rows: int, columns: int, batch: int = 1, programs: int = 132, depth: int = 0
+) -> Tile:
     """The first tile (rows, columns, k, warps, stages) that all but fills ``programs``, else the last.
 
-    A tile with more rows or columns than the next power of two of the problem is passed over.
+    A tile with more rows or columns than the next power of two of the problem is passed over; a few rows
+    take the tile of 64, which reads no more. A sum of ``depth`` that can be cut keeps to few tiles, so that
+    a number of rows that varies from call to call compiles few binaries: parts of it fill a device.
     """
-    last = None
-    for tile in tiles:
-        last = tile
-        if tile[0] > power_of_2(rows, 16) or tile[1] > power_of_2(columns, 16):
+    offered = tuple(tiles)
+    large = offered[0][0] >= ROWS[-1]
+    if large and depth >= DEEP:
+        return _few_tiles(offered, rows, columns, batch, programs, depth)
+    most = bucket(rows, *ROWS) if large and rows <= ROWS[-1] else power_of_2(rows, 16)
+    for tile in offered:
+        if tile[0] > most or tile[1] > power_of_2(columns, 16):
             continue
         if fills(triton.cdiv(rows, tile[0]) * triton.cdiv(columns, tile[1]) * batch, programs):
             return tile
-    assert last is not None
-    return last
+    return offered[-1]
+
+
+def _few_tiles(
+    offered: tuple[Tile, ...], rows: int, columns: int, batch: int, programs: int, depth: int
+) -> Tile:
+    """One tile for few rows, one for up to 64, and one above, the widest that parts of the sum spread over a
+    device."""
+    most = bucket(rows, *ROWS) if rows <= ROWS[-1] else power_of_2(rows)
+    fitting = [t for t in offered if t[0] <= most and t[1] <= power_of_2(columns, 16)]
+    least = min(max(t[0] for t in fitting), ROWS[-1])
+    tallest = [t for t in fitting if t[0] >= least]
+
+    def count(tile: Tile) -> int:
+        return triton.cdiv(rows, tile[0]) * triton.cdiv(columns, tile[1]) * batch
+
+    if tallest[0][0] < ROWS[-1]:
+        return next((t for t in tallest if fills(count(t), programs)), max(tallest, key=count))
+    wide = [t for t in tallest if t[1] >= ROWS[-1]] or tallest[:1]
+    enough = (t for t in wide if fills(count(t), programs) or _cuts(count(t), depth, programs))
+    return next(enough, wide[-1])
+
+
+def _cuts(tiles: int, depth: int, programs: int) -> bool:
+    """Whether so many tiles are worth cutting into parts: an eighth of a device, more where the sum is short."""
+    return fills(8 * tiles * min(depth, FULL) // FULL, programs)
 
 
 # Rows, chunk, warps and stages of a chain of products, the best first; f32 operands take half a chunk.
@@ -319,6 +371,9 @@ WHOLE_REGISTERS = 192  # of products that are not all alive at once
 WHOLE_IN_REGISTERS = 1024  # operand elements in f32, which no matrix unit reads from shared memory
 
 
+Chain = tuple[int, int, int, int]
+
+
 def pick_chain(
     rows: int,
     accumulated: int,
@@ -329,16 +384,17 @@ def pick_chain(
     others: int = 1,
     edged: bool = False,
     narrow: bool = False,
-) -> tuple[int, int, int, int]:
+    stream: int = 0,
+) -> Chain:
     """Rows, chunk, warps and stages for a stream of block products.
 
     ``accumulated``: f32 elements per row that are carried; ``kept``: operand elements per row;
     ``loaded``: operand elements per index of the stream, of ``width`` bytes; ``shared``: bytes of
     shared memory; ``others``: programs along the other axes; ``edged``: whether where the stream ends
     depends on the row; ``narrow``: whether all that is loaded is bytes, and moved through descriptors. The first that fits and fills the device; if none fills it, the one with the
-    most programs that still fits.
+    most programs that still fits. A ``stream`` of so many indices that can be cut keeps to few choices.
     """
-    best = None
+    fitting: list[Chain] = []
     for block, chunk, warps, stages in EDGED if edged or accumulated <= NARROW_ROWS else CHAINS:
         choice = (block, chunk, warps, stages)
         if width == 4:
@@ -346,14 +402,37 @@ def pick_chain(
         elif narrow and block == 16 and chunk == 128:
             choice = (block, 2 * chunk, warps, stages)  # as many bytes
         halves = loaded // 2 if narrow else loaded
-        if block > power_of_2(rows, 16) or not _holds(choice, accumulated, kept, halves, width, shared):
+        if _holds(choice, accumulated, kept, halves, width, shared):
+            fitting.append(choice)
+    few = _few_rows(fitting, rows, others, stream) if stream else None
+    if few is not None:
+        return few
+    best = None
+    for choice in fitting:
+        if choice[0] > power_of_2(rows, 16):
             continue
         best = best or choice
-        if fills(triton.cdiv(rows, block) * others):
+        if fills(triton.cdiv(rows, choice[0]) * others):
             return choice
-        if block < best[0]:
+        if choice[0] < best[0]:
             best = choice
     return best or CHAINS[-1]
+
+
+def _few_rows(fitting: list[Chain], rows: int, others: int, stream: int) -> Chain | None:
+    """One choice for up to 64 rows and one above, whose parts fill a device; None where nothing does, or
+    where 16 rows are enough."""
+    most = bucket(rows, *ROWS)
+    tall = [c for c in fitting if ROWS[0] < c[0] <= most and c[0] in ROWS]
+    if not tall:
+        return None
+
+    def programs(choice: Chain) -> int:
+        return triton.cdiv(rows, choice[0]) * others
+
+    choice = next((c for c in tall if fills(2 * programs(c))), min(tall, key=lambda c: c[0]))
+    parts, _ = split(stream, choice[1], programs(choice))
+    return choice if fills(programs(choice) * parts) else None
 
 
 def pick_rows(

@@ -3,7 +3,8 @@
 A request has ``text``, ``op`` (all of them otherwise), ``extents`` (each gives all dims one extent, or maps dims to theirs), ``target`` and
 ``wide`` (offsets of 64 bits). The answer lists what was compiled, with registers, spills and shared memory
 where asked, or ``broken``. With ``binaries`` (dims by name, many times) it says instead how many binaries
-calls of the first op on contiguous inputs of those shapes need; with ``exact``, a case of ``module``, it runs that.
+calls of ``op`` (the first otherwise) on contiguous inputs of those shapes need, other dims and dtypes as the
+op's first workload has them; a ``spec`` by its path under ``specs`` is counted as it was generated. With ``exact``, a case of ``module``, it runs that.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from opspec.diagnostics import Failure
 from opspec.driver import compile as compiling
 from opspec.driver import verify
 from opspec.driver.targets import limits, target
+
+ROOT = Path(__file__).parents[2]
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
@@ -41,24 +44,41 @@ def _binaries(request: dict[str, Any], folder: Path) -> int:
     import torch
     from binaries import binaries
 
+    from opspec.emit.host import stored_extents
     from opspec.emit.package import build_package
     from opspec.frontend import load
     from opspec.runtime.launch import DTYPES
 
-    spec = folder / "spec.op"
-    spec.write_text(request["text"], encoding="utf-8")
-    module = load(spec)
-    path = folder / "kernel.py"
-    path.write_text(build_package(module, "spec.op", limits()).files["kernel.py"], encoding="utf-8")
-    op = module.ops[0]
-    inputs = [
-        tuple(
-            torch.empty([e.evaluate(dims) for e in t.extents], dtype=DTYPES[t.dtype.name], device="meta")
-            for t in op.tensors
-            if t.role == "in"
+    if "spec" in request:
+        module = load(ROOT / "specs" / f"{request['spec']}.op")
+        path = ROOT / "generated" / request["spec"] / "kernel.py"
+    else:
+        spec, path = folder / "spec.op", folder / "kernel.py"
+        spec.write_text(request["text"], encoding="utf-8")
+        module = load(spec)
+        path.write_text(build_package(module, "spec.op", limits()).files["kernel.py"], encoding="utf-8")
+    op = next(o for o in module.ops if o.name == request.get("op", module.ops[0].name))
+    workload = next(iter(module.workloads_of(op.name)), None)
+    shape = {} if workload is None else dict(workload.cases[0][1])
+    dtypes = {p.name: p.choices[0] for p in op.dtype_params} | ({} if workload is None else dict(workload.dtypes))
+    operands = sorted(
+        (t for t in op.tensors if t.role != "out" and t.name in op.parameters),
+        key=lambda t: op.parameters.index(t.name),
+    )
+    inputs = []
+    for given in request["binaries"]:
+        dims = shape | given
+        full = dims | {name: value.evaluate(dims) for name, value in op.derived}
+        inputs.append(
+            tuple(
+                torch.empty(
+                    [e.evaluate(full) for e in stored_extents(t)],
+                    dtype=DTYPES[compiling._concrete(t.dtype, dtypes).name],
+                    device="meta",
+                )
+                for t in operands
+            )
         )
-        for dims in request["binaries"]
-    ]
     return binaries(getattr(verify.load_module(path), f"_{op.name}__operator"), inputs)
 
 

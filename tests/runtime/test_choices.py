@@ -104,6 +104,68 @@ def test_a_device_that_is_all_but_full_keeps_the_larger_tile():
     assert launch.pick_tile(tiles, 7168, 16) == tiles[1]  # 112
 
 
+TILES = (
+    (128, 256, 64, 8, 3), (128, 128, 64, 8, 4), (128, 64, 64, 4, 3), (64, 128, 64, 4, 4), (64, 64, 128, 4, 3),
+    (64, 64, 64, 4, 4), (32, 64, 128, 4, 4), (16, 128, 64, 4, 4), (16, 64, 128, 4, 4), (16, 32, 128, 2, 4),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "depth", "tile"),
+    [
+        (1, 14336, 4096, (16, 64)),
+        (17, 14336, 4096, (64, 64)),
+        (64, 14336, 4096, (64, 64)),
+        (65, 14336, 4096, (128, 256)),
+        (8192, 14336, 4096, (128, 256)),
+        (64, 1024, 4096, (64, 64)),
+        (100, 1024, 4096, (128, 128)),  # four tiles of the widest kind would leave parts too many
+        (100, 4096, 4096, (128, 256)),
+        (100, 4096, 2048, (128, 128)),  # a shorter sum has fewer parts
+        (100, 4096, 1024, (64, 64)),  # and one shorter still none
+        (8192, 64, 4096, (128, 64)),
+        (8192, 16, 4096, (16, 32)),
+    ],
+)
+def test_a_deep_sum_keeps_to_few_tiles(rows: int, columns: int, depth: int, tile: tuple[int, int]):
+    assert launch.pick_tile(TILES, rows, max(columns, 32), depth=depth)[:2] == tile
+
+
+@pytest.mark.parametrize("columns", [512, 1024, 4096, 8192, 14336, 28672])
+def test_few_tiles_serve_every_number_of_rows(columns: int):
+    found = {launch.pick_tile(TILES, rows, columns, depth=4096) for rows in range(1, 70000, 7)}
+    assert len(found) <= (3 if columns >= 4096 else 4)
+    assert len({launch.pick_tile(TILES, rows, columns) for rows in range(1, 70000, 7)}) > len(found)
+
+
+def test_a_few_rows_take_the_tile_that_reads_no_more():
+    assert launch.pick_tile(TILES, 20, 1408, 64)[0] == 64
+    floats = ((64, 64, 16, 4, 2), (32, 32, 32, 4, 2), (16, 32, 32, 2, 2))
+    assert launch.pick_tile(floats, 20, 1408, 64)[0] == 32  # multiplied by the vector unit, which is busy
+
+
+@pytest.mark.parametrize(
+    ("programs", "warps", "parts"),
+    [(64, 8, 2), (64, 4, 4), (128, 8, 1), (128, 4, 2), (112, 8, 1), (80, 8, 3), (16, 8, 8), (1, 8, 16)],
+)
+def test_parts_of_wide_programs_fill_whole_rounds(programs: int, warps: int, parts: int):
+    assert launch.split(4096, 64, programs, warps=warps)[0] == parts
+
+
+def test_a_chain_that_can_be_cut_keeps_to_few_choices():
+    def chosen(rows: int, others: int, stream: int = 4096, *, edged: bool = False) -> int:
+        return launch.pick_chain(rows, 128, 128, 256, 2, 232448, others, edged, stream=stream)[0]
+
+    for others in (8, 32, 128):
+        rows = [chosen(n, others) for n in (1, 16, 17, 64)]
+        assert rows == [16, 16, 64, 64]
+        assert {chosen(n, others) for n in range(65, 20000, 13)} <= {64, 128}
+        assert {chosen(n, others, edged=True) for n in range(17, 20000, 13)} == {64}
+    assert chosen(100, 32) == 64  # of two rounds of tiles
+    assert chosen(4096, 32) == 128
+    assert chosen(24, 4, 64) == 16  # nothing to cut: as many programs as there are
+
+
 def test_a_block_lies_in_one_group_where_the_group_allows_it():
     assert launch.dividing(256, 128) == 128
     assert launch.dividing(128, 384) == 128
