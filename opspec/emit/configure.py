@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from opspec.emit.choice import SMALL, Choice, Sizes
+from opspec.emit.classes import classes
 from opspec.emit.host import host_int
 from opspec.emit.product_choice import product_choice
 from opspec.emit.row_choice import held_rows
@@ -41,11 +42,12 @@ def configure(
     cases: Sequence[Mapping[str, int]],
     *,
     last: bool,
+    varies: frozenset[str] = frozenset(),
 ) -> Choice:
-    """The configuration of one variant; ``cases``: the shapes of the workloads."""
+    """The configuration of one variant; ``cases``: the shapes of the workloads, and which dims they vary."""
     if variant.roles.products:
         return product_choice(variant, text, names, limits, sizes, cases, last=last)
-    choice = _plain_choice(graph, variant, text, names, sizes, cases, last=last)
+    choice = _plain_choice(graph, variant, text, names, sizes, cases, last=last, varies=varies)
     packed = {text.blocks[a] for a in packed_axes(graph).values() if a in text.blocks}
     return replace(choice, lines=tuple(_at_least_a_byte(line, packed) for line in choice.lines))
 
@@ -65,20 +67,31 @@ def _plain_choice(
     cases: Sequence[Mapping[str, int]],
     *,
     last: bool,
+    varies: frozenset[str],
 ) -> Choice:
     roles = variant.roles
+    few = {
+        a: classes(variant.program.axis(a).extent, cases, varies, sizes)
+        for a in (*roles.tile, *roles.stream)
+        if a in fast_axes(graph)
+    }
     extent = {a.name: host_int(a.extent, names) for a in variant.program.axes}
     if any(a.rows for a in variant.program.axes):
         return held_rows(graph, variant, text, extent, sizes)
     lines: list[str] = []
     done: list[str] = []
+    longest: list[str] = []
     test = None
     for axis in roles.tile:
         if axis in text.blocks:
             block = text.blocks[axis]
-            least = _least(variant, axis, cases, sizes, along=axis in fast_axes(graph))
-            low = f", {least}" if least > 1 else ""
-            lines.append(f"{block} = launch.power_of_2({extent[axis]}{low})")
+            if few.get(axis) and not last:
+                lines.append(f"{block} = launch.bucket({extent[axis]}, {', '.join(map(str, few[axis]))})")
+                longest.append(f"{extent[axis]} <= {few[axis][-1]}")
+            else:
+                least = _least(variant, axis, cases, sizes, along=axis in fast_axes(graph))
+                low = f", {least}" if least > 1 else ""
+                lines.append(f"{block} = launch.power_of_2({extent[axis]}{low})")
             done.append(block)
     held = bool(done) and not last
     inner = bool(roles.tile or roles.stream)
@@ -111,16 +124,20 @@ def _plain_choice(
             lines.append(f"{block} = launch.power_of_2({extent[axis]}, 1, {cap})")
         done.append(block)
     if held:
-        test = f"{' * '.join(done)} <= {min(sizes.resident, ACROSS) if across else sizes.resident}"
+        most = min(sizes.resident, ACROSS) if across else sizes.resident
+        whole = [] if longest and len(done) == 1 else [f"{' * '.join(done)} <= {most}"]
+        test = " and ".join([*longest, *whole])
     if roles.laned is not None:
         if held:
             test = f"{' * '.join(done)} <= {BESIDE_LANES}"
-        return _laned_choice(variant, text, extent, lines, done, test, sizes)
+        return _laned_choice(variant, text, extent, lines, done, test, sizes, few=few.get(roles.laned, ()))
     for axis in roles.stream:
         if axis in text.blocks:
             block = text.blocks[axis]
-            args = ", ".join([str(budget), *done])
-            lines.append(f"{block} = launch.power_of_2({extent[axis]}, 1, launch.share({args}))")
+            most = f"launch.share({', '.join([str(budget), *done])})"
+            lines.append(
+                f"{block} = {most if few.get(axis) else f'launch.power_of_2({extent[axis]}, 1, {most})'}"
+            )
             done.append(block)
     rows = [a for a in roles.grid if a in text.blocks and a not in fast]
     for axis in rows:
@@ -137,14 +154,14 @@ def _plain_choice(
     elements = " * ".join(done) or "1"
     # fewer warps a row: more rows at once, whose last ones then leave fewer multiprocessors idle
     rowwise = bool(roles.tile) and not roles.stream and not across
-    most = f", {WARPS} if {elements} <= {WARPS * 1024} else {2 * WARPS}" if rowwise else ""
+    warps = f", {WARPS} if {elements} <= {WARPS * 1024} else {2 * WARPS}" if rowwise else ""
     stages = "3" if roles.stream else "1"
     return Choice(
         kernel=text.name,
         test=test,
         lines=tuple(lines),
         blocks=tuple(dict.fromkeys(text.blocks.values())),
-        warps=f"launch.warps({elements}, {per_thread}{most})",
+        warps=f"launch.warps({elements}, {per_thread}{warps})",
         stages=stages,
     )
 
@@ -189,10 +206,13 @@ def _laned_choice(
     held: list[str],
     test: str | None,
     sizes: Sizes,
+    *,
+    few: Sequence[int],
 ) -> Choice:
     """A stream in steps and lanes: 16 bytes a lane, and as many steps as keep a thread's loads in flight.
 
     Blocks ``held`` beside it take their part of what a thread carries. Several sweeps want more warps a program and so fewer programs at once: their rows then stay in L2.
+    ``few``: the tiles of a length that varies, beyond which one step of about the largest serves all.
     """
     axis = variant.roles.laned or ""
     lanes, steps = text.blocks[axis], text.blocks[f"{axis}.step"]
@@ -200,10 +220,12 @@ def _laned_choice(
     wide = min(8 if sweeps > 1 else 4, max(sizes.chunk // 32, 1))
     most = f"{min(32 * wide, sizes.chunk)} * (16 // width)"
     deep = min(8 // _folded_beside(variant), max(sizes.chunk // 8, 1))
+    if few:
+        deep = min(deep, max(few[-1] // 1024, 2))
     part = ", ".join(held)
     if held:
         most = f"min({most}, launch.share({deep} * {most}, {part}))"
-    lines.append(f"{lanes} = launch.power_of_2({extent[axis]}, 1, {most})")
+    lines.append(f"{lanes} = {most if few else f'launch.power_of_2({extent[axis]}, 1, {most})'}")
     lines.append(f"{steps} = {f'launch.share({deep}, {part})' if held else deep}")
     return Choice(
         kernel=text.name,

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from opspec.emit.bench import DriverModel, driver_model
+from opspec.emit.classes import varying
 from opspec.emit.configure import Sizes, configure
 from opspec.emit.costs import CostFunction, cost_function, cost_lines, cost_text
 from opspec.emit.describe import describe
@@ -208,7 +209,7 @@ def _schedule(
     merged = _same_parameters(op, plan, texts)
     last = len(merged) - 1
     choices = tuple(
-        configure(plan.graph, v, t, names, limits, sizes, cases, last=k == last)
+        configure(plan.graph, v, t, names, limits, sizes, cases, last=k == last, varies=varying(workloads))
         for k, (v, t) in enumerate(zip(plan.variants, merged, strict=True))
     )
     return KernelLaunch(plan=plan, texts=merged, choices=choices, steps=sizes.steps, copied=sizes.copied)

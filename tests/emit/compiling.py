@@ -60,7 +60,9 @@ def _binaries(request: dict[str, Any], folder: Path) -> int:
     op = next(o for o in module.ops if o.name == request.get("op", module.ops[0].name))
     workload = next(iter(module.workloads_of(op.name)), None)
     shape = {} if workload is None else dict(workload.cases[0][1])
-    dtypes = {p.name: p.choices[0] for p in op.dtype_params} | ({} if workload is None else dict(workload.dtypes))
+    dtypes = {p.name: p.choices[0] for p in op.dtype_params} | (
+        {} if workload is None else dict(workload.dtypes)
+    )
     operands = sorted(
         (t for t in op.tensors if t.role != "out" and t.name in op.parameters),
         key=lambda t: op.parameters.index(t.name),

@@ -14,8 +14,8 @@ TABLE = ROW.findall(PAGE.read_text(encoding="utf-8"))
 
 # what the page calls these lengths: 1, powers of two, other multiples of 16, others
 LENGTHS = [
-    1, 3, 8, 16, 17, 32, 48, 64, 100, 127, 128, 200, 255, 256, 500, 512, 777, 1000, 1024, 1536, 2000, 2048, 3000,
-    4095, 4096, 4100, 8192, 10000, 11008, 16384, 20000, 32768, 40001, 50257, 65536,
+    1, 3, 8, 16, 17, 32, 48, 64, 100, 127, 128, 200, 255, 256, 500, 512, 777, 1000, 1024, 1500, 1536, 2000, 2048, 3000,
+    4095, 4096, 4100, 8192, 10000, 11008, 12001, 16384, 20000, 32768, 40001, 50257, 65536,
 ]  # fmt: skip
 FEW = [1, 3, 8, 16, 32, 48]
 MANY = [*FEW, 64, 100, 500, 512, 4096, 4100, 20000, 65536, 100001]
@@ -101,6 +101,22 @@ def test_a_varying_length_needs_few_binaries(text: str, axis: str, most: int):
 
 def test_a_row_along_memory_needs_few_binaries_for_small_lengths():
     assert asked({"text": ROWS, "binaries": [{"M": 8, "N": n} for n in FEW]}) <= 3
+
+
+VARYING = """dtype X in {bf16, f32}
+op f[M, N](x: X[M, N]) -> y: X[M, N] { kernel k { y[m, n] = softmax[n](x[m, n]) } }
+op g[M, N](x: X[M, N]) -> y: X[M, N] { kernel k { y[m, n] = scan_sum[n](x[m, n]) } }
+workload chat for f { M = 8192, N ~ {512: 0.3, 700: 0.2, 2048: 0.5} }
+workload prefix for g { M = 8192, N ~ {512: 0.3, 700: 0.2, 2048: 0.5} }
+"""
+
+
+@pytest.mark.parametrize("op", ["f", "g"])
+def test_a_row_whose_length_a_workload_varies_needs_few_binaries(op: str):
+    aligned = [{"N": n} for n in LENGTHS if n % 16 == 0]
+    assert asked({"text": VARYING, "op": op, "binaries": aligned}) == 3
+    others = [{"N": n} for n in LENGTHS if n % 16 and n > 1]
+    assert asked({"text": VARYING, "op": op, "binaries": others}) == 3
 
 
 def test_the_count_of_binaries_sees_constants():
