@@ -124,8 +124,8 @@ def _plain_choice(
             lines.append(f"{block} = launch.power_of_2({extent[axis]}, 1, {cap})")
         done.append(block)
     if held:
-        most = min(sizes.resident, ACROSS) if across else sizes.resident
-        whole = [] if longest and len(done) == 1 else [f"{' * '.join(done)} <= {most}"]
+        limit = min(sizes.resident, ACROSS) if across else sizes.resident
+        whole = [] if longest and len(done) == 1 else [f"{' * '.join(done)} <= {limit}"]
         test = " and ".join([*longest, *whole])
     if roles.laned is not None:
         if held:

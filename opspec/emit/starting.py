@@ -150,7 +150,8 @@ class Starts:
         if described:
             lead = "if"
             for own in _taking_alike(described)[1:]:
-                start.append(f"{lead} kernel in ({', '.join(t.name for t in own)},):")
+                which = f"is {own[0].name}" if len(own) == 1 else f"in ({', '.join(t.name for t in own)})"
+                start.append(f"{lead} kernel {which}:")
                 start.append(f"    {self._start(k, own[0], 'kernel', 'grid', True)}")
                 lead = "elif"
             start.append(f"{lead} tiles is not None:")

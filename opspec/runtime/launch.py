@@ -183,7 +183,9 @@ def split(
             return 1, 0
 
         def cost(p: int) -> float:
-            return triton.cdiv(programs * p, multiprocessors) * triton.cdiv(whole, p) + JOIN * programs * p
+            return (
+                int(triton.cdiv(programs * p, multiprocessors) * triton.cdiv(whole, p)) + JOIN * programs * p
+            )
 
         parts = min(range(1, parts + 1), key=cost)
         if parts < 2:
@@ -343,7 +345,7 @@ def _few_tiles(
     tallest = [t for t in fitting if t[0] >= least]
 
     def count(tile: Tile) -> int:
-        return triton.cdiv(rows, tile[0]) * triton.cdiv(columns, tile[1]) * batch
+        return int(triton.cdiv(rows, tile[0]) * triton.cdiv(columns, tile[1]) * batch)
 
     if tallest[0][0] < ROWS[-1]:
         return next((t for t in tallest if fills(count(t), programs)), max(tallest, key=count))
@@ -428,7 +430,7 @@ def _few_rows(fitting: list[Chain], rows: int, others: int, stream: int) -> Chai
         return None
 
     def programs(choice: Chain) -> int:
-        return triton.cdiv(rows, choice[0]) * others
+        return int(triton.cdiv(rows, choice[0])) * others
 
     choice = next((c for c in tall if fills(2 * programs(c))), min(tall, key=lambda c: c[0]))
     parts, _ = split(stream, choice[1], programs(choice))

@@ -609,7 +609,7 @@ def _configure_attention_flash(
     BLOCK_D = launch.power_of_2(D, 16)
     # rows, chunk, warps, stages: the first that registers and shared memory hold
     BLOCK_L, chunk, num_warps, num_stages = launch.pick_chain(
-        L, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D, width, 232448, B * Hq
+        L, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D, width, 232448, B * Hq, stream=T
     )
     BLOCK_T = min(chunk, launch.power_of_2(T, 256))
     options = {
@@ -1725,7 +1725,7 @@ def _configure_attention__unfused_scores(
         )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
-    BLOCK_L, BLOCK_T, BLOCK_D, num_warps, num_stages = launch.pick_tile(tiles, L, T, B * Hq)
+    BLOCK_L, BLOCK_T, BLOCK_D, num_warps, num_stages = launch.pick_tile(tiles, L, T, B * Hq, depth=D)
     options = {
         "BLOCK_L": BLOCK_L,
         "BLOCK_T": BLOCK_T,
@@ -1866,7 +1866,7 @@ def _configure_attention__unfused_values(
         )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
-    BLOCK_L, BLOCK_D, BLOCK_T, num_warps, num_stages = launch.pick_tile(tiles, L, D, B * Hq)
+    BLOCK_L, BLOCK_D, BLOCK_T, num_warps, num_stages = launch.pick_tile(tiles, L, D, B * Hq, depth=T)
     options = {
         "BLOCK_L": BLOCK_L,
         "BLOCK_D": BLOCK_D,
@@ -1948,7 +1948,7 @@ def _attention__unfused__launch(call, dims, q, k, v, o):
         B, Hq, L, T, D, width, aligned, described, tuned=call.tuned("scores")
     )
     splits, span = (
-        launch.split(D, options["BLOCK_D"], grid)
+        launch.split(D, options["BLOCK_D"], grid, warps=options["num_warps"])
         if kernel in (_attention__unfused_scores_streamed, _attention__unfused_scores_streamed_described)
         else (1, 0)
     )
@@ -2027,6 +2027,23 @@ def _attention__unfused__launch(call, dims, q, k, v, o):
             s_sum_part.stride(3),
             s_sum_part.stride(4),
             INDEX=launch.index_type(s, s_sum_part),
+        )
+    elif kernel is _attention__unfused_scores_streamed_described:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *launch.describe((q, k, s), tiles),
+            B,
+            Hq,
+            Hkv,
+            L,
+            T,
+            D,
+            s.stride(0),
+            s.stride(1),
+            s.stride(2),
+            s.stride(3),
         )
     elif tiles is not None:
         call.start(
@@ -2108,7 +2125,7 @@ def _attention__unfused__launch(call, dims, q, k, v, o):
     kernel, grid, options, tiles = _configure_attention__unfused_values(
         B, Hq, L, T, D, width, aligned, described, tuned=call.tuned("values")
     )
-    splits, span = launch.split(T, options["BLOCK_T"], grid)
+    splits, span = launch.split(T, options["BLOCK_T"], grid, warps=options["num_warps"])
     if splits > 1:
         o_part = call.workspace((splits, B, Hq, L, D), launch.DTYPES["f32"])
         if tiles is not None:
@@ -2934,7 +2951,7 @@ def _configure_attention_lse_flash(
     BLOCK_D = launch.power_of_2(D, 16)
     # rows, chunk, warps, stages: the first that registers and shared memory hold
     BLOCK_L, chunk, num_warps, num_stages = launch.pick_chain(
-        L, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D, width, 232448, B * Hq
+        L, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D, width, 232448, B * Hq, stream=T
     )
     BLOCK_T = min(chunk, launch.power_of_2(T, 256))
     options = {
@@ -4043,7 +4060,7 @@ def _configure_attention_causal_flash(
     BLOCK_D = launch.power_of_2(D, 16)
     # rows, chunk, warps, stages: the first that registers and shared memory hold
     BLOCK_L, chunk, num_warps, num_stages = launch.pick_chain(
-        L, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D, width, 232448, B * Hq, edged=True
+        L, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D, width, 232448, B * Hq, edged=True, stream=T
     )
     BLOCK_T = min(chunk, launch.power_of_2(T, 256))
     options = {
@@ -5306,7 +5323,7 @@ def _configure_attention_window_flash(
     BLOCK_D = launch.power_of_2(D, 16)
     # rows, chunk, warps, stages: the first that registers and shared memory hold
     BLOCK_L, chunk, num_warps, num_stages = launch.pick_chain(
-        L, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D, width, 232448, B * H, edged=True
+        L, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D, width, 232448, B * H, edged=True, stream=T
     )
     BLOCK_T = min(chunk, launch.power_of_2(T, 256))
     options = {

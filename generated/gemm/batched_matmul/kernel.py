@@ -297,7 +297,7 @@ def _configure_batched_matmul_product(
         )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
-    BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, M, N, B)
+    BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, M, N, B, depth=K)
     options = {
         "BLOCK_M": BLOCK_M,
         "BLOCK_N": BLOCK_N,
@@ -366,7 +366,7 @@ def _batched_matmul__launch(call, dims, a, b, c):
     kernel, grid, options, tiles = _configure_batched_matmul_product(
         B, M, N, K, width, aligned, described, tuned=call.tuned("product")
     )
-    splits, span = launch.split(K, options["BLOCK_K"], grid)
+    splits, span = launch.split(K, options["BLOCK_K"], grid, warps=options["num_warps"])
     if splits > 1:
         c_part = call.workspace((splits, B, M, N), launch.DTYPES["f32"])
         if tiles is not None:

@@ -320,7 +320,7 @@ def _configure_gated_mlp_gate(
         )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
-    BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, M, N)
+    BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, M, N, depth=K)
     options = {
         "BLOCK_M": BLOCK_M,
         "BLOCK_N": BLOCK_N,
@@ -394,7 +394,7 @@ def _gated_mlp__launch(call, dims, x, w, v, y):
     kernel, grid, options, tiles = _configure_gated_mlp_gate(
         M, N, K, width, aligned, described, tuned=call.tuned("gate")
     )
-    splits, span = launch.split(K, options["BLOCK_K"], grid)
+    splits, span = launch.split(K, options["BLOCK_K"], grid, warps=options["num_warps"])
     if splits > 1:
         g_part = call.workspace((splits, M, N), launch.DTYPES["f32"])
         u_part = call.workspace((splits, M, N), launch.DTYPES["f32"])

@@ -284,7 +284,7 @@ def _configure_linear_gelu_layer(
         )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
-    BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, M, N)
+    BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, M, N, depth=K)
     options = {
         "BLOCK_M": BLOCK_M,
         "BLOCK_N": BLOCK_N,
@@ -354,7 +354,7 @@ def _linear_gelu__launch(call, dims, x, w, bias, y):
     kernel, grid, options, tiles = _configure_linear_gelu_layer(
         M, N, K, width, aligned, described, tuned=call.tuned("layer")
     )
-    splits, span = launch.split(K, options["BLOCK_K"], grid)
+    splits, span = launch.split(K, options["BLOCK_K"], grid, warps=options["num_warps"])
     if splits > 1:
         y_sum_part = call.workspace((splits, M, N), launch.DTYPES["f32"])
         if tiles is not None:

@@ -473,7 +473,7 @@ def _configure_lora_down(
         )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
-    BLOCK_M, BLOCK_R, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, M, R)
+    BLOCK_M, BLOCK_R, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, M, R, depth=K)
     options = {
         "BLOCK_M": BLOCK_M,
         "BLOCK_R": BLOCK_R,
@@ -630,7 +630,7 @@ def _lora__launch(call, dims, x, w, a, b, alpha, y):
     kernel, grid, options, tiles = _configure_lora_down(
         M, K, R, width, aligned, described, tuned=call.tuned("down")
     )
-    splits, span = launch.split(K, options["BLOCK_K"], grid)
+    splits, span = launch.split(K, options["BLOCK_K"], grid, warps=options["num_warps"])
     if splits > 1:
         t_part = call.workspace((splits, M, R), launch.DTYPES["f32"])
         if tiles is not None:
@@ -719,7 +719,22 @@ def _lora__launch(call, dims, x, w, a, b, alpha, y):
         t = copying.aligned_rows(call, t)
         described = launch.describable(x, w, b, t)
     kernel, grid, options, tiles = _configure_lora_up(M, N, K, R, width, described, tuned=call.tuned("up"))
-    if tiles is not None:
+    if kernel is _lora_up_streamed1_described:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *launch.describe((x, w, b, y, t), tiles),
+            alpha,
+            M,
+            N,
+            K,
+            R,
+            y.stride(0),
+            y.stride(1),
+            INDEX=launch.index_type(x, w, b, y, t),
+        )
+    elif tiles is not None:
         call.start(
             kernel,
             grid,

@@ -265,7 +265,7 @@ def _configure_matmul_product(
         )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
-    BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, M, N)
+    BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, M, N, depth=K)
     options = {
         "BLOCK_M": BLOCK_M,
         "BLOCK_N": BLOCK_N,
@@ -333,7 +333,7 @@ def _matmul__launch(call, dims, a, b, c):
     kernel, grid, options, tiles = _configure_matmul_product(
         M, N, K, width, aligned, described, tuned=call.tuned("product")
     )
-    splits, span = launch.split(K, options["BLOCK_K"], grid)
+    splits, span = launch.split(K, options["BLOCK_K"], grid, warps=options["num_warps"])
     if splits > 1:
         c_part = call.workspace((splits, M, N), launch.DTYPES["f32"])
         if tiles is not None:
@@ -711,7 +711,7 @@ def _configure_matmul_nt_product(
         )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
-    BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, M, N)
+    BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, M, N, depth=K)
     options = {
         "BLOCK_M": BLOCK_M,
         "BLOCK_N": BLOCK_N,
@@ -779,7 +779,7 @@ def _matmul_nt__launch(call, dims, a, b, c):
     kernel, grid, options, tiles = _configure_matmul_nt_product(
         M, N, K, width, aligned, described, tuned=call.tuned("product")
     )
-    splits, span = launch.split(K, options["BLOCK_K"], grid)
+    splits, span = launch.split(K, options["BLOCK_K"], grid, warps=options["num_warps"])
     if splits > 1:
         c_part = call.workspace((splits, M, N), launch.DTYPES["f32"])
         if tiles is not None:
@@ -1157,7 +1157,7 @@ def _configure_matmul_tn_product(
         )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
-    BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, M, N)
+    BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, M, N, depth=K)
     options = {
         "BLOCK_M": BLOCK_M,
         "BLOCK_N": BLOCK_N,
@@ -1225,7 +1225,7 @@ def _matmul_tn__launch(call, dims, a, b, c):
     kernel, grid, options, tiles = _configure_matmul_tn_product(
         M, N, K, width, aligned, described, tuned=call.tuned("product")
     )
-    splits, span = launch.split(K, options["BLOCK_K"], grid)
+    splits, span = launch.split(K, options["BLOCK_K"], grid, warps=options["num_warps"])
     if splits > 1:
         c_part = call.workspace((splits, M, N), launch.DTYPES["f32"])
         if tiles is not None:
@@ -1603,7 +1603,7 @@ def _configure_matmul_tt_product(
         )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
-    BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, M, N)
+    BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, M, N, depth=K)
     options = {
         "BLOCK_M": BLOCK_M,
         "BLOCK_N": BLOCK_N,
@@ -1671,7 +1671,7 @@ def _matmul_tt__launch(call, dims, a, b, c):
     kernel, grid, options, tiles = _configure_matmul_tt_product(
         M, N, K, width, aligned, described, tuned=call.tuned("product")
     )
-    splits, span = launch.split(K, options["BLOCK_K"], grid)
+    splits, span = launch.split(K, options["BLOCK_K"], grid, warps=options["num_warps"])
     if splits > 1:
         c_part = call.workspace((splits, M, N), launch.DTYPES["f32"])
         if tiles is not None:

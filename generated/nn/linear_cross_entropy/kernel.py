@@ -1203,7 +1203,7 @@ def _configure_linear_cross_entropy__unfused_logits(
         )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
-    BLOCK_M, BLOCK_V, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, M, V)
+    BLOCK_M, BLOCK_V, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, M, V, depth=K)
     options = {
         "BLOCK_M": BLOCK_M,
         "BLOCK_V": BLOCK_V,
@@ -1314,7 +1314,7 @@ def _linear_cross_entropy__unfused__launch(call, dims, x, w, label, ignore, loss
     kernel, grid, options, tiles = _configure_linear_cross_entropy__unfused_logits(
         M, V, K, width, aligned, described, tuned=call.tuned("logits")
     )
-    splits, span = launch.split(K, options["BLOCK_K"], grid)
+    splits, span = launch.split(K, options["BLOCK_K"], grid, warps=options["num_warps"])
     if splits > 1:
         z_part = call.workspace((splits, M, V), launch.DTYPES["f32"])
         if tiles is not None:

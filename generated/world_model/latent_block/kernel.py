@@ -1211,7 +1211,7 @@ def _configure_latent_block_qkv(
         )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
-    BLOCK_L, BLOCK_D, BLOCK_C, num_warps, num_stages = launch.pick_tile(tiles, L, D, B * H)
+    BLOCK_L, BLOCK_D, BLOCK_C, num_warps, num_stages = launch.pick_tile(tiles, L, D, B * H, depth=D * H)
     options = {
         "BLOCK_L": BLOCK_L,
         "BLOCK_D": BLOCK_D,
@@ -1275,7 +1275,7 @@ def _configure_latent_block_attend(
     BLOCK_D = launch.power_of_2(D, 16)
     # rows, chunk, warps, stages: the first that registers and shared memory hold
     BLOCK_I, chunk, num_warps, num_stages = launch.pick_chain(
-        L, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D, width, 232448, B * H
+        L, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D, width, 232448, B * H, stream=L
     )
     BLOCK_J = min(chunk, launch.power_of_2(L, 256))
     options = {
@@ -1512,7 +1512,7 @@ def _latent_block__launch(call, dims, x, wq, wk, wv, wo, y):
     kernel, grid, options, tiles = _configure_latent_block_qkv(
         B, L, H, D, width, aligned, described, tuned=call.tuned("qkv")
     )
-    splits, span = launch.split(D * H, options["BLOCK_C"], grid)
+    splits, span = launch.split(D * H, options["BLOCK_C"], grid, warps=options["num_warps"])
     if splits > 1:
         q_part = call.workspace((splits, B, L, H, D), launch.DTYPES["f32"])
         k_part = call.workspace((splits, B, L, H, D), launch.DTYPES["f32"])
@@ -3151,7 +3151,7 @@ def _configure_latent_block__three_kernels_qkv(
         )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
-    BLOCK_L, BLOCK_D, BLOCK_C, num_warps, num_stages = launch.pick_tile(tiles, L, D, B * H)
+    BLOCK_L, BLOCK_D, BLOCK_C, num_warps, num_stages = launch.pick_tile(tiles, L, D, B * H, depth=D * H)
     options = {
         "BLOCK_L": BLOCK_L,
         "BLOCK_D": BLOCK_D,
@@ -3219,7 +3219,7 @@ def _configure_latent_block__three_kernels_attend(
     BLOCK_D = launch.power_of_2(D, 16)
     # rows, chunk, warps, stages: the first that registers and shared memory hold
     BLOCK_I, chunk, num_warps, num_stages = launch.pick_chain(
-        L, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D, width, 232448, B * H
+        L, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D, width, 232448, B * H, stream=L
     )
     BLOCK_J = min(chunk, launch.power_of_2(L, 256))
     options = {
@@ -3456,7 +3456,7 @@ def _latent_block__three_kernels__launch(call, dims, x, wq, wk, wv, wo, y):
     kernel, grid, options, tiles = _configure_latent_block__three_kernels_qkv(
         B, L, H, D, width, aligned, described, tuned=call.tuned("qkv")
     )
-    splits, span = launch.split(D * H, options["BLOCK_C"], grid)
+    splits, span = launch.split(D * H, options["BLOCK_C"], grid, warps=options["num_warps"])
     if splits > 1:
         q_part = call.workspace((splits, B, L, H, D), launch.DTYPES["f32"])
         k_part = call.workspace((splits, B, L, H, D), launch.DTYPES["f32"])
@@ -5280,7 +5280,7 @@ def _configure_latent_block__naive_qkv(
         )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
-    BLOCK_L, BLOCK_D, BLOCK_C, num_warps, num_stages = launch.pick_tile(tiles, L, D, B * H)
+    BLOCK_L, BLOCK_D, BLOCK_C, num_warps, num_stages = launch.pick_tile(tiles, L, D, B * H, depth=D * H)
     options = {
         "BLOCK_L": BLOCK_L,
         "BLOCK_D": BLOCK_D,
@@ -5417,7 +5417,7 @@ def _configure_latent_block__naive_scores(
         )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
-    BLOCK_I, BLOCK_J, BLOCK_D, num_warps, num_stages = launch.pick_tile(tiles, L, L, B * H)
+    BLOCK_I, BLOCK_J, BLOCK_D, num_warps, num_stages = launch.pick_tile(tiles, L, L, B * H, depth=D)
     options = {
         "BLOCK_I": BLOCK_I,
         "BLOCK_J": BLOCK_J,
@@ -5556,7 +5556,7 @@ def _configure_latent_block__naive_values(
         )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
-    BLOCK_I, BLOCK_D, BLOCK_J, num_warps, num_stages = launch.pick_tile(tiles, L, D, B * H)
+    BLOCK_I, BLOCK_D, BLOCK_J, num_warps, num_stages = launch.pick_tile(tiles, L, D, B * H, depth=L)
     options = {
         "BLOCK_I": BLOCK_I,
         "BLOCK_D": BLOCK_D,
@@ -5804,7 +5804,7 @@ def _latent_block__naive__launch(call, dims, x, wq, wk, wv, wo, y):
     kernel, grid, options, tiles = _configure_latent_block__naive_qkv(
         B, L, H, D, width, aligned, described, tuned=call.tuned("qkv")
     )
-    splits, span = launch.split(D * H, options["BLOCK_C"], grid)
+    splits, span = launch.split(D * H, options["BLOCK_C"], grid, warps=options["num_warps"])
     if splits > 1:
         q_part = call.workspace((splits, B, L, H, D), launch.DTYPES["f32"])
         k_part = call.workspace((splits, B, L, H, D), launch.DTYPES["f32"])
@@ -6003,7 +6003,7 @@ def _latent_block__naive__launch(call, dims, x, wq, wk, wv, wo, y):
         B, L, H, D, width, aligned, described, tuned=call.tuned("scores")
     )
     splits, span = (
-        launch.split(D, options["BLOCK_D"], grid)
+        launch.split(D, options["BLOCK_D"], grid, warps=options["num_warps"])
         if kernel in (_latent_block__naive_scores_streamed, _latent_block__naive_scores_streamed_described)
         else (1, 0)
     )
@@ -6076,6 +6076,21 @@ def _latent_block__naive__launch(call, dims, x, wq, wk, wv, wo, y):
             s_part.stride(3),
             s_part.stride(4),
             INDEX=launch.index_type(s, s_part),
+        )
+    elif kernel is _latent_block__naive_scores_streamed_described:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *launch.describe((q, k, s), tiles),
+            B,
+            L,
+            H,
+            D,
+            s.stride(0),
+            s.stride(1),
+            s.stride(2),
+            s.stride(3),
         )
     elif tiles is not None:
         call.start(
@@ -6151,7 +6166,7 @@ def _latent_block__naive__launch(call, dims, x, wq, wk, wv, wo, y):
     kernel, grid, options, tiles = _configure_latent_block__naive_values(
         B, L, H, D, width, aligned, described, tuned=call.tuned("values")
     )
-    splits, span = launch.split(L, options["BLOCK_J"], grid)
+    splits, span = launch.split(L, options["BLOCK_J"], grid, warps=options["num_warps"])
     if splits > 1:
         o_part = call.workspace((splits, B, L, H, D), launch.DTYPES["f32"])
         if tiles is not None:
