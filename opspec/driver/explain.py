@@ -111,7 +111,12 @@ def _walks(program: TileProgram) -> list[str]:
         only = f", only the segments in which {places[axis]} of the program lies" if axis in places else ""
         lines.append(f"{count} sweep{'' if count == 1 else 's'} over {axis}{only}")
     held = [a.name for a in program.axes if a.rows]
-    lines += [f"rows of {axis} one by one in a thread, each loaded once for all taps" for axis in held]
+    lines += [
+        f"parts of {axis} step by step in a thread: what each adds, then each from what came before it"
+        if loops
+        else f"rows of {axis} one by one in a thread, each loaded once for all taps"
+        for axis in held
+    ]
     if not loops and not held:
         lines.append("no stream: everything is held at once")
     fetched = Counter(f.tensor for f, _ in fetches(program.body) if f.reread)

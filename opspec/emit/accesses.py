@@ -74,7 +74,7 @@ class Accesses:
         for part, label in (("place", "first"), ("row", "row"), ("at", "at")):
             self.names[f"{axis.name}.{part}"] = self.fresh(f"{name}_{label}")
         for tap in self.program.axes:
-            if tap.role == "stream" and tap.extent.constant is None:
+            if tap.role == "stream" and not tap.rows and tap.extent.constant is None:
                 self.names[f"{tap.name}.count"] = count_name(tap)
                 self.counts[count_name(tap)] = tap.extent
 

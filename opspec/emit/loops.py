@@ -45,6 +45,12 @@ class Loops(Accesses):
             self.level += 1
             self.put(f"{axis} = {axis}_start + tl.arange(0, {steps})[:, None] * {lanes}")
             self.put(f"{axis} = ({axis} + tl.arange(0, {lanes})[None, :]).to(INDEX)")
+        elif self.program.axis(s.axis).rows:
+            rows = self.blocks[f"{s.axis}.step"]
+            self.put(f"for {axis}_start in {loop_range(s, start, stop, f'{self.blocks[s.axis]} * {rows}')}:")
+            self.level += 1
+            places = f"({axis}_start + {self.places(s.axis)} * {rows}).to(INDEX)"
+            self.put(f"{self.names[f'{s.axis}.place']} = {places}")
         elif dims:
             block = self.blocks[s.axis]
             if s.inner is not None:

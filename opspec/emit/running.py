@@ -131,6 +131,9 @@ def _last(p: Printing, s: Scan, text: str) -> str:
     name = p.names[s.axis]
     last = f"{name}_start" if s.reverse else f"{name}_start + {p.blocks[s.along]} - 1"
     here = p.x.integer(index(s.axis), s.axes)[0]
+    if (rows := p.blocks.get(f"{s.axis}.step")) is not None:  # of parts the last
+        last = f"{name}_start + ({p.blocks[s.along]} - 1) * {rows}"
+        here = p.x.integer(index(f"{s.axis}.place"), s.axes)[0]
     zero = {"float": "0.0", "int": "0", "bool": "False"}[s.var.dtype.kind]
     picked = f"tl.where({here} == {last}, {text}, {zero})"
     return p.reduced(picked, "any" if s.var.dtype.kind == "bool" else "sum", s.axes, (s.along,))

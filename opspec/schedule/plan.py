@@ -25,6 +25,7 @@ from opspec.schedule.roles import Roles, assign_roles
 from opspec.schedule.select import select_elements
 from opspec.schedule.shorten import shorten
 from opspec.schedule.split import Split, split_stream
+from opspec.schedule.steps import hold_steps
 from opspec.schedule.tile import TileProgram
 from opspec.schedule.windows import hold_windows
 
@@ -106,8 +107,8 @@ def schedule_kernel(
 
 def _held(variant: Variant, reserved: set[str]) -> Variant:
     program = variant.program
-    taken = reserved | {v.name for v in program.vars} | {a.name for a in program.axes}
-    return replace(variant, program=check_tile(hold_windows(program, Names(taken=taken))))
+    names = Names(taken=reserved | {v.name for v in program.vars} | {a.name for a in program.axes})
+    return replace(variant, program=check_tile(hold_steps(hold_windows(program, names), names)))
 
 
 def _shortened(variant: Variant) -> Variant:

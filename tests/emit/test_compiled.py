@@ -255,3 +255,21 @@ def test_each_row_of_a_window_is_loaded_once_by_16_bytes(taps: int):
     assert "ld.global.b" not in row["ptx"]
     assert row["registers"] <= 128
     assert (row["spills"], row["shared"]) == (0, 0)
+
+
+@pytest.mark.parametrize("x", ["bf16", "f32"])
+@pytest.mark.parametrize("inputs", [1, 2, 3])
+def test_a_scan_across_memory_keeps_its_steps_in_registers(x: str, inputs: int):
+    names = ["x", "keep", "z"][:inputs]
+    args = ", ".join(f"{n}: {x}[B, T, C]" for n in names)
+    scanned = ", ".join(f"{n}[b, t, c]" for n in names[:2])
+    times = " * z[b, t, c]" if inputs > 2 else ""
+    text = f"op f[B, T, C]({args}) -> s: {x}[B, T, C] {{ kernel k {{ s[b, t, c] = scan_sum[t]({scanned}){times} }} }}\n"
+    answer = compiled(text, {"B": 8, "T": 4096, "C": 2048}, ttir=True)
+    assert "broken" not in answer, answer["broken"]
+    (row,) = answer["compiled"]
+    assert row["spills"] == 0
+    # two columns a thread, of every input once
+    loads = re.findall(r"\bld\.global\S*", row["ptx"])
+    assert len(loads) in {inputs * steps for steps in (16, 32)}
+    assert all(load.endswith(".b32") and (".v2." in load) == (x == "f32") for load in loads)
