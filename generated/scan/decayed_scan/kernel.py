@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import launch, library
-from opspec.runtime.device import decayed, scan_decay
+from opspec.runtime.device import decay_before, decayed, scan_decay
 
 
 @triton.jit(do_not_specialize=["T"])
@@ -67,6 +67,7 @@ def _decayed_scan_steps_streamed(
     s_stride_C,
     BLOCK_T: tl.constexpr,
     BLOCK_C: tl.constexpr,
+    ROWS_T: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel, c in parallel by blocks, t streamed."""
@@ -74,19 +75,39 @@ def _decayed_scan_steps_streamed(
     c = tl.max_contiguous((pid % tl.cdiv(C, BLOCK_C)) * BLOCK_C + tl.arange(0, BLOCK_C), 2)
     b = pid // tl.cdiv(C, BLOCK_C)
     s_carried = tl.zeros((BLOCK_C,), tl.float32)
-    for t_start in tl.range(0, T, BLOCK_T, num_stages=4):
-        t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
-        x_at = x_ptr + b * x_stride_B + t[:, None] * x_stride_T + c[None, :] * x_stride_C
-        mask = (t[:, None] < T) & (c[None, :] < C)
-        x = tl.load(x_at, mask=mask, other=0.0, eviction_policy="evict_first").to(tl.float32)
-        keep_at = keep_ptr + b * keep_stride_B + t[:, None] * keep_stride_T + c[None, :] * keep_stride_C
-        keep = tl.load(keep_at, mask=mask, other=0.0, eviction_policy="evict_first").to(tl.float32)
-        # s[b, t, c] = scan_sum[t](x[b, t, c], keep[b, t, c])
-        s_decay, s = scan_decay(x, keep, axis=0)
-        s = decayed(s_carried[None, :], s_decay, s)
-        s_carried = tl.sum(tl.where(t[:, None] == t_start + BLOCK_T - 1, s, 0.0), axis=0)
-        s_at = s_ptr + b * s_stride_B + t[:, None] * s_stride_T + c[None, :] * s_stride_C
-        tl.store(s_at, s, mask=mask, eviction_policy="evict_first")
+    for t_start in range(0, T, BLOCK_T * ROWS_T):
+        t_first = (t_start + tl.arange(0, BLOCK_T) * ROWS_T).to(INDEX)
+        s_part = tl.zeros((BLOCK_T, BLOCK_C), tl.float32)
+        s_factor = tl.full((BLOCK_T, BLOCK_C), 1.0, tl.float32)
+        x_steps = ()
+        keep_steps = ()
+        for t_row in tl.static_range(ROWS_T):
+            t = t_first + t_row
+            x_at = x_ptr + b * x_stride_B + t[:, None] * x_stride_T + c[None, :] * x_stride_C
+            mask = (t[:, None] < T) & (c[None, :] < C)
+            x = tl.load(x_at, mask=mask, other=0.0, eviction_policy="evict_first").to(tl.float32)
+            keep_at = keep_ptr + b * keep_stride_B + t[:, None] * keep_stride_T + c[None, :] * keep_stride_C
+            keep = tl.load(keep_at, mask=mask, other=0.0, eviction_policy="evict_first").to(tl.float32)
+            s_part = s_part * keep + x
+            s_factor = s_factor * keep
+            x_steps += (x,)
+            keep_steps += (keep,)
+        s_state_whole, s_state_within, s_state_decay, s_state = decay_before(s_part, s_factor, axis=0)
+        s_state_within = decayed(s_carried[None, :], s_state_whole, s_state_within)
+        s_state = decayed(s_carried[None, :], s_state_decay, s_state)
+        s_carried = tl.sum(
+            tl.where(t_first[:, None] == t_start + (BLOCK_T - 1) * ROWS_T, s_state_within, 0.0), axis=0
+        )
+        for t_row in tl.static_range(ROWS_T):
+            t = t_first + t_row
+            x = x_steps[t_row]
+            keep = keep_steps[t_row]
+            # s[b, t, c] = scan_sum[t](x[b, t, c], keep[b, t, c])
+            s_state = s_state * keep + x
+            s = s_state
+            s_at = s_ptr + b * s_stride_B + t[:, None] * s_stride_T + c[None, :] * s_stride_C
+            mask_2 = (t[:, None] < T) & (c[None, :] < C)
+            tl.store(s_at, s, mask=mask_2, eviction_policy="evict_first")
 
 
 def _configure_decayed_scan_steps(B: int, T: int, C: int, *, tuned: launch.Tuning = launch.UNTUNED):
@@ -103,13 +124,15 @@ def _configure_decayed_scan_steps(B: int, T: int, C: int, *, tuned: launch.Tunin
         }
         options = launch.over(options, tuned, "_decayed_scan_steps_resident")
         return _decayed_scan_steps_resident, B * triton.cdiv(C, options["BLOCK_C"]), options
-    BLOCK_C = max(launch.rows(C, 32, B), 8)
-    BLOCK_T = launch.power_of_2(T, 1, launch.share(1024, BLOCK_C))
+    BLOCK_C = launch.power_of_2(C, 8, 64)
+    BLOCK_T = launch.share(256, BLOCK_C)
+    ROWS_T = 32
     options = {
         "BLOCK_T": BLOCK_T,
         "BLOCK_C": BLOCK_C,
-        "num_warps": launch.warps(BLOCK_C * BLOCK_T, 32),
-        "num_stages": 3,
+        "ROWS_T": ROWS_T,
+        "num_warps": launch.warps(BLOCK_C * BLOCK_T, 2),
+        "num_stages": 1,
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_decayed_scan_steps_streamed")
