@@ -267,6 +267,8 @@ class Accesses:
         elif dtype == F8E5M2:
             # the device's own conversion would make infinities finite
             value = self.x.call("to_f8e5m2_nonsat", value[0])
+        # ptxas spills the addresses of a tile that stands in a flattened loop unless their mask comes first
+        early = self.mask(s.masks, s.axes) if self.persistent and s.masks else None
         args = [self.located(s.tensor, s.tensor, s.at, s.axes), value[0]]
         if self.tensor(s.tensor).dtype == I4:
             # the even element of each byte says where it is and whether it is written
@@ -278,7 +280,7 @@ class Accesses:
                 f"mask={self.x.call('even_elements', mask)[0]}",
             ]
         elif s.masks:
-            args.append(f"mask={self.mask(s.masks, s.axes)}")
+            args.append(f"mask={early or self.mask(s.masks, s.axes)}")
         if self.policy(s.at):
             args.append('eviction_policy="evict_first"')
         self.put(f"tl.store({', '.join(args)})")

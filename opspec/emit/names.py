@@ -18,7 +18,7 @@ MODULE = frozenset(
 # Device functions of the runtime, which a kernel imports by name.
 HELPERS = frozenset(
     {
-        "all_before", "any_before", "any_nan", "clamp_to", "copy_rows", "decay_before", "decayed",
+        "all_before", "any_before", "any_nan", "clamp_to", "decay_before", "decayed",
         "div_fast", "div_near", "dot_inside", "erf", "even_elements", "exp", "floor_div", "floor_mod",
         "grouped", "inverse", "is_nan", "load_once", "max_before", "maximum", "min_before", "minimum", "nibble",
         "nibbles", "one_plus_erf", "pack_nibbles", "prod_before", "quotients", "reduce_all", "reduce_any",

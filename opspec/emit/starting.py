@@ -196,9 +196,8 @@ class Starts:
         self.lines.append(
             f"if not described and copying.copies_pay({axes[product.rows]}, {axes[product.columns]}, {named}{least}):"
         )
-        for t in tiled:
-            name = self.names[t.name]
-            self.lines.append(f"    {name} = copying.aligned_rows(call, {name})")
+        made = "all_aligned_rows" if len(tiled) > 1 else "aligned_rows"
+        self.lines.append(f"    {named} = copying.{made}(call, {named})")
         self.lines.append(f"    described = launch.describable({named})")
 
     def _start(self, k: KernelLaunch, text: KernelText, kernel: str, grid: str, described: bool) -> str:

@@ -170,34 +170,6 @@ def load_once(at, mask, other):
     return found
 
 
-@triton.jit(
-    do_not_specialize=["E1", "E2", "E3", "LAST", "x_stride_0", "x_stride_1", "x_stride_2", "x_stride_3"]
-)
-def copy_rows(
-    x_ptr,
-    y_ptr,
-    E1,
-    E2,
-    E3,
-    LAST,
-    WIDTH,
-    x_stride_0,
-    x_stride_1,
-    x_stride_2,
-    x_stride_3,
-    BLOCK: tl.constexpr,
-    INDEX: tl.constexpr,
-):
-    """Rows of length LAST, over up to four leading axes, into contiguous rows of WIDTH; 0 behind LAST."""
-    blocks = tl.cdiv(WIDTH, BLOCK)
-    row = (tl.program_id(0) // blocks).to(INDEX)
-    column = (tl.program_id(0) % blocks) * BLOCK + tl.arange(0, BLOCK)
-    at = row % E3 * x_stride_3 + row // E3 % E2 * x_stride_2
-    at += row // E3 // E2 % E1 * x_stride_1 + row // E3 // E2 // E1 * x_stride_0
-    x = tl.load(x_ptr + at + column, mask=column < LAST, other=0.0)
-    tl.store(y_ptr + row * WIDTH + column, x, mask=column < WIDTH)
-
-
 @triton.jit
 def segments(offsets, stride, count, first, last):
     """``begin`` and ``end`` of the segments that hold the places ``first`` to ``last``.

@@ -253,11 +253,12 @@ def describable(
         return False
     if any(t.shape[-1] % 2 for t in pairs) or any(t.shape[-1] % 4 for t in words):
         return False
-    return _has_tensor_memory(tensors[0].device)
+    return has_tensor_memory(tensors[0].device)
 
 
 @cache
-def _has_tensor_memory(device: torch.device) -> bool:
+def has_tensor_memory(device: torch.device) -> bool:
+    """Whether a device moves tiles by tensor-memory descriptors, as Triton's interpreter does."""
     if device.type == "cpu":
         return True
     return torch.version.cuda is not None and torch.cuda.get_device_capability(device) >= (9, 0)

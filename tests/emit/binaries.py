@@ -45,7 +45,7 @@ def binaries(operator: Any, inputs: list[tuple[Any, ...]], whole: tuple[int, ...
     Shapes that the op refuses need none.
     """
     counting = Counting()
-    with mock.patch.object(launch, "_has_tensor_memory", lambda _: True):
+    with mock.patch.object(launch, "has_tensor_memory", lambda _: True):
         for tensors in inputs:
             try:
                 dims, results = operator.check(*tensors, *whole)

@@ -10,6 +10,9 @@ import torch
 from exact_cases import built, same
 from launcher_cases import BETWEEN, SCALE, SPLIT, STEP
 
+from opspec.runtime.calls import Call
+from opspec.runtime.copying import all_aligned_rows
+
 CASES: dict[str, Any] = {}
 DOUBLE = "op double[M, N](x: bf16[M, N]) -> y: bf16[M, N] { kernel k { y[m, n] = 2 * x[m, n] } }\n"
 VECTOR = "op twice[N](x: f32[N]) -> y: f32[N] { kernel k { y[n] = 2 * x[n] } }\n"
@@ -54,6 +57,16 @@ def products_are_repeated_with_descriptors() -> None:
             same(m.narrow(a, w).cpu(), (a.float() @ w.float()).cpu(), 1e-3)
     for op in (m._wide__operator, m._narrow__operator):
         assert all(replay.compact is not None for replay in op.kinds.values())
+
+
+@case
+def rows_of_several_tensors_are_copied_together() -> None:
+    tensors = [torch.randn(s, device="cuda").bfloat16() for s in ((70_000, 9), (3, 4099), (5, 7, 33), (2, 1))]
+    tensors[2] = tensors[2].permute(1, 0, 2)
+    tensors.append(torch.randint(-9, 9, (65, 67), device="cuda", dtype=torch.int8)[:, 1:])
+    for x, y in zip(tensors, all_aligned_rows(Call(tensors[0].device, list(tensors)), *tensors), strict=True):
+        assert torch.equal(y[..., : x.shape[-1]], x)
+        assert not y[..., x.shape[-1] :].any()
 
 
 @case

@@ -1082,8 +1082,8 @@ def _attention__unfused_scores_streamed_described(
             s_sum = tl.dot(q, k, s_sum, input_precision="ieee")
         # s: bf16[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D)
         s = s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
-        s_at = s_ptr + b * s_stride_B + h * s_stride_Hq + l[:, None] * s_stride_L + t[None, :] * s_stride_T
         mask = (l[:, None] < L) & (t[None, :] < T)
+        s_at = s_ptr + b * s_stride_B + h * s_stride_Hq + l[:, None] * s_stride_L + t[None, :] * s_stride_T
         tl.store(s_at, s, mask=mask)
 
 
@@ -1465,8 +1465,8 @@ def _attention__unfused_values_described(
             v = v_desc.load([b, h // (Hq // Hkv), t_start, d_first]).reshape(BLOCK_T, BLOCK_D)
             # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
             o = tl.dot(p, v, o, input_precision="ieee")
-        o_at = o_ptr + b * o_stride_B + h * o_stride_Hq + l[:, None] * o_stride_L + d[None, :] * o_stride_D
         mask = (l[:, None] < L) & (d[None, :] < D)
+        o_at = o_ptr + b * o_stride_B + h * o_stride_Hq + l[:, None] * o_stride_L + d[None, :] * o_stride_D
         tl.store(o_at, o, mask=mask)
 
 
@@ -1941,8 +1941,7 @@ def _attention__unfused__launch(call, dims, q, k, v, o):
     width = max(t.element_size() for t in (q, k))
     described = launch.describable(q, k)
     if not described and copying.copies_pay(L, T, q, k):
-        q = copying.aligned_rows(call, q)
-        k = copying.aligned_rows(call, k)
+        q, k = copying.all_aligned_rows(call, q, k)
         described = launch.describable(q, k)
     kernel, grid, options, tiles = _configure_attention__unfused_scores(
         B, Hq, L, T, D, width, aligned, described, tuned=call.tuned("scores")
@@ -2119,8 +2118,7 @@ def _attention__unfused__launch(call, dims, q, k, v, o):
     width = max(t.element_size() for t in (v, p))
     described = launch.describable(v, p)
     if not described and copying.copies_pay(L, D, v, p):
-        v = copying.aligned_rows(call, v)
-        p = copying.aligned_rows(call, p)
+        v, p = copying.all_aligned_rows(call, v, p)
         described = launch.describable(v, p)
     kernel, grid, options, tiles = _configure_attention__unfused_values(
         B, Hq, L, T, D, width, aligned, described, tuned=call.tuned("values")

@@ -95,8 +95,8 @@ def _batched_matmul_product_described(
             b = b_desc.load([z, k_start, n_first]).reshape(BLOCK_K, BLOCK_N)
             # c[z, m, n] = sum[k](a[z, m, k] * b[z, k, n])
             c = tl.dot(a, b, c, input_precision="ieee")
-        c_at = c_ptr + z * c_stride_B + m[:, None] * c_stride_M + n[None, :] * c_stride_N
         mask = (m[:, None] < M) & (n[None, :] < N)
+        c_at = c_ptr + z * c_stride_B + m[:, None] * c_stride_M + n[None, :] * c_stride_N
         tl.store(c_at, c, mask=mask)
 
 
@@ -360,8 +360,7 @@ def _batched_matmul__launch(call, dims, a, b, c):
     width = max(t.element_size() for t in (a, b))
     described = launch.describable(a, b)
     if not described and copying.copies_pay(M, N, a, b):
-        a = copying.aligned_rows(call, a)
-        b = copying.aligned_rows(call, b)
+        a, b = copying.all_aligned_rows(call, a, b)
         described = launch.describable(a, b)
     kernel, grid, options, tiles = _configure_batched_matmul_product(
         B, M, N, K, width, aligned, described, tuned=call.tuned("product")

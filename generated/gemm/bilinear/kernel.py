@@ -670,8 +670,7 @@ def _bilinear__launch(call, dims, x, w, z, bias, y):
     width = max(t.element_size() for t in (x, w))
     described = launch.describable(x, w)
     if not described and copying.copies_pay(M, J, x, w):
-        x = copying.aligned_rows(call, x)
-        w = copying.aligned_rows(call, w)
+        x, w = copying.all_aligned_rows(call, x, w)
         described = launch.describable(x, w)
     kernel, grid, options, tiles = _configure_bilinear_form(
         M, O, I, J, width, aligned, described, tuned=call.tuned("form")

@@ -387,9 +387,7 @@ def _gated_mlp__launch(call, dims, x, w, v, y):
     width = max(t.element_size() for t in (x, w, v))
     described = launch.describable(x, w, v)
     if not described and copying.copies_pay(M, N, x, w, v):
-        x = copying.aligned_rows(call, x)
-        w = copying.aligned_rows(call, w)
-        v = copying.aligned_rows(call, v)
+        x, w, v = copying.all_aligned_rows(call, x, w, v)
         described = launch.describable(x, w, v)
     kernel, grid, options, tiles = _configure_gated_mlp_gate(
         M, N, K, width, aligned, described, tuned=call.tuned("gate")

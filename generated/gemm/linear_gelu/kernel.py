@@ -94,8 +94,8 @@ def _linear_gelu_layer_described(
         y_x = y_sum + bias[None, :]
         # y[m, n] = gelu_tanh(sum[k](x[m, k] * w[n, k]) + bias[n])
         y = div_fast(y_x, 1.0 + tl.exp2((y_x + 0.044715 * y_x * y_x * y_x) * -2.302208198144325))
-        y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
         mask = (m[:, None] < M) & (n[None, :] < N)
+        y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
         tl.store(y_at, y, mask=mask)
 
 
@@ -348,8 +348,7 @@ def _linear_gelu__launch(call, dims, x, w, bias, y):
     width = max(t.element_size() for t in (x, w))
     described = launch.describable(x, w)
     if not described and copying.copies_pay(M, N, x, w):
-        x = copying.aligned_rows(call, x)
-        w = copying.aligned_rows(call, w)
+        x, w = copying.all_aligned_rows(call, x, w)
         described = launch.describable(x, w)
     kernel, grid, options, tiles = _configure_linear_gelu_layer(
         M, N, K, width, aligned, described, tuned=call.tuned("layer")

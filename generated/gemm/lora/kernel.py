@@ -84,8 +84,8 @@ def _lora_down_described(
             a = a_desc.load([k_start, r_first])
             # t: X[m, r] = sum[k](x[m, k] * a[k, r])
             t = tl.dot(x, a, t, input_precision="ieee")
-        t_at = t_ptr + m[:, None] * t_stride_M + r[None, :] * t_stride_R
         mask = (m[:, None] < M) & (r[None, :] < R)
+        t_at = t_ptr + m[:, None] * t_stride_M + r[None, :] * t_stride_R
         tl.store(t_at, t, mask=mask)
 
 
@@ -311,8 +311,8 @@ def _lora_up_streamed0_described(
             y_sum_2 = tl.dot(x, w, y_sum_2, input_precision="ieee")
         # y[m, n] = sum[k](x[m, k] * w[k, n]) + alpha * sum[r](t[m, r] * b[r, n])
         y = y_sum_2 + alpha * y_sum
-        y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
         mask = (m[:, None] < M) & (n[None, :] < N)
+        y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
         tl.store(y_at, y, mask=mask)
 
 
@@ -624,8 +624,7 @@ def _lora__launch(call, dims, x, w, a, b, alpha, y):
     width = max(t.element_size() for t in (x, a))
     described = launch.describable(x, a)
     if not described and copying.copies_pay(M, R, x, a):
-        x = copying.aligned_rows(call, x)
-        a = copying.aligned_rows(call, a)
+        x, a = copying.all_aligned_rows(call, x, a)
         described = launch.describable(x, a)
     kernel, grid, options, tiles = _configure_lora_down(
         M, K, R, width, aligned, described, tuned=call.tuned("down")
@@ -713,10 +712,7 @@ def _lora__launch(call, dims, x, w, a, b, alpha, y):
     width = max(t.element_size() for t in (x, w, b, t))
     described = launch.describable(x, w, b, t)
     if not described and copying.copies_pay(M, N, x, w, b, t):
-        x = copying.aligned_rows(call, x)
-        w = copying.aligned_rows(call, w)
-        b = copying.aligned_rows(call, b)
-        t = copying.aligned_rows(call, t)
+        x, w, b, t = copying.all_aligned_rows(call, x, w, b, t)
         described = launch.describable(x, w, b, t)
     kernel, grid, options, tiles = _configure_lora_up(M, N, K, R, width, described, tuned=call.tuned("up"))
     if kernel is _lora_up_streamed1_described:

@@ -84,8 +84,8 @@ def _matmul_product_described(
             b = b_desc.load([k_start, n_first])
             # c[m, n] = sum[k](a[m, k] * b[k, n])
             c = tl.dot(a, b, c, input_precision="ieee")
-        c_at = c_ptr + m[:, None] * c_stride_M + n[None, :] * c_stride_N
         mask = (m[:, None] < M) & (n[None, :] < N)
+        c_at = c_ptr + m[:, None] * c_stride_M + n[None, :] * c_stride_N
         tl.store(c_at, c, mask=mask)
 
 
@@ -327,8 +327,7 @@ def _matmul__launch(call, dims, a, b, c):
     width = max(t.element_size() for t in (a, b))
     described = launch.describable(a, b)
     if not described and copying.copies_pay(M, N, a, b):
-        a = copying.aligned_rows(call, a)
-        b = copying.aligned_rows(call, b)
+        a, b = copying.all_aligned_rows(call, a, b)
         described = launch.describable(a, b)
     kernel, grid, options, tiles = _configure_matmul_product(
         M, N, K, width, aligned, described, tuned=call.tuned("product")
@@ -530,8 +529,8 @@ def _matmul_nt_product_described(
             b = b_desc.load([n_first, k_start]).T
             # c[m, n] = sum[k](a[m, k] * b[n, k])
             c = tl.dot(a, b, c, input_precision="ieee")
-        c_at = c_ptr + m[:, None] * c_stride_M + n[None, :] * c_stride_N
         mask = (m[:, None] < M) & (n[None, :] < N)
+        c_at = c_ptr + m[:, None] * c_stride_M + n[None, :] * c_stride_N
         tl.store(c_at, c, mask=mask)
 
 
@@ -773,8 +772,7 @@ def _matmul_nt__launch(call, dims, a, b, c):
     width = max(t.element_size() for t in (a, b))
     described = launch.describable(a, b)
     if not described and copying.copies_pay(M, N, a, b):
-        a = copying.aligned_rows(call, a)
-        b = copying.aligned_rows(call, b)
+        a, b = copying.all_aligned_rows(call, a, b)
         described = launch.describable(a, b)
     kernel, grid, options, tiles = _configure_matmul_nt_product(
         M, N, K, width, aligned, described, tuned=call.tuned("product")
@@ -976,8 +974,8 @@ def _matmul_tn_product_described(
             b = b_desc.load([k_start, n_first])
             # c[m, n] = sum[k](a[k, m] * b[k, n])
             c = tl.dot(a, b, c, input_precision="ieee")
-        c_at = c_ptr + m[:, None] * c_stride_M + n[None, :] * c_stride_N
         mask = (m[:, None] < M) & (n[None, :] < N)
+        c_at = c_ptr + m[:, None] * c_stride_M + n[None, :] * c_stride_N
         tl.store(c_at, c, mask=mask)
 
 
@@ -1219,8 +1217,7 @@ def _matmul_tn__launch(call, dims, a, b, c):
     width = max(t.element_size() for t in (a, b))
     described = launch.describable(a, b)
     if not described and copying.copies_pay(M, N, a, b):
-        a = copying.aligned_rows(call, a)
-        b = copying.aligned_rows(call, b)
+        a, b = copying.all_aligned_rows(call, a, b)
         described = launch.describable(a, b)
     kernel, grid, options, tiles = _configure_matmul_tn_product(
         M, N, K, width, aligned, described, tuned=call.tuned("product")
@@ -1422,8 +1419,8 @@ def _matmul_tt_product_described(
             b = b_desc.load([n_first, k_start]).T
             # c[m, n] = sum[k](a[k, m] * b[n, k])
             c = tl.dot(a, b, c, input_precision="ieee")
-        c_at = c_ptr + m[:, None] * c_stride_M + n[None, :] * c_stride_N
         mask = (m[:, None] < M) & (n[None, :] < N)
+        c_at = c_ptr + m[:, None] * c_stride_M + n[None, :] * c_stride_N
         tl.store(c_at, c, mask=mask)
 
 
@@ -1665,8 +1662,7 @@ def _matmul_tt__launch(call, dims, a, b, c):
     width = max(t.element_size() for t in (a, b))
     described = launch.describable(a, b)
     if not described and copying.copies_pay(M, N, a, b):
-        a = copying.aligned_rows(call, a)
-        b = copying.aligned_rows(call, b)
+        a, b = copying.all_aligned_rows(call, a, b)
         described = launch.describable(a, b)
     kernel, grid, options, tiles = _configure_matmul_tt_product(
         M, N, K, width, aligned, described, tuned=call.tuned("product")

@@ -350,8 +350,7 @@ def _matmul_fp8__launch(call, dims, a, a_scale, b, b_scale, c):
     width = max(t.element_size() for t in (a, b))
     described = launch.describable(a, b)
     if not described and copying.copies_pay(M, N, a, b):
-        a = copying.aligned_rows(call, a)
-        b = copying.aligned_rows(call, b)
+        a, b = copying.all_aligned_rows(call, a, b)
         described = launch.describable(a, b)
     kernel, grid, options, tiles = _configure_matmul_fp8_product(
         M, N, K, width, described, tuned=call.tuned("product")

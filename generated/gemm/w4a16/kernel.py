@@ -507,8 +507,7 @@ def _w4a16__launch(call, dims, x, w, scale, zero, S, y):
     width = max(t.element_size() for t in (x,))
     described = launch.describable(x, w, words=(w,))
     if not described and copying.copies_pay(N, M, x, w):
-        x = copying.aligned_rows(call, x)
-        w = copying.aligned_rows(call, w)
+        x, w = copying.all_aligned_rows(call, x, w)
         described = launch.describable(x, w)
     kernel, grid, options, tiles = _configure_w4a16_product(
         M, N, K, S, width, described, tuned=call.tuned("product")

@@ -329,8 +329,7 @@ def _w8a16__launch(call, dims, x, w, scale, y):
     width = max(t.element_size() for t in (x, w))
     described = launch.describable(x, w)
     if not described and copying.copies_pay(N, M, x, w):
-        x = copying.aligned_rows(call, x)
-        w = copying.aligned_rows(call, w)
+        x, w = copying.all_aligned_rows(call, x, w)
         described = launch.describable(x, w)
     kernel, grid, options, tiles = _configure_w8a16_product(
         M, N, K, width, described, tuned=call.tuned("product")

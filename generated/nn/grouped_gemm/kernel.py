@@ -212,8 +212,7 @@ def _grouped_gemm__launch(call, dims, x, w, offs, y):
     width = max(t.element_size() for t in (x, w))
     described = launch.describable(x, w)
     if not described and copying.copies_pay(N, F, x, w):
-        x = copying.aligned_rows(call, x)
-        w = copying.aligned_rows(call, w)
+        x, w = copying.all_aligned_rows(call, x, w)
         described = launch.describable(x, w)
     kernel, grid, options, tiles = _configure_grouped_gemm_experts(
         N, E, K, F, width, aligned, described, tuned=call.tuned("experts")

@@ -680,8 +680,7 @@ def _linear_cross_entropy__launch(call, dims, x, w, label, ignore, loss, lse):
     width = max(t.element_size() for t in (x, w))
     described = launch.describable(x, w)
     if not described and copying.copies_pay(M, V, x, w):
-        x = copying.aligned_rows(call, x)
-        w = copying.aligned_rows(call, w)
+        x, w = copying.all_aligned_rows(call, x, w)
         described = launch.describable(x, w)
     kernel, grid, options, tiles = _configure_linear_cross_entropy_fused(
         M, V, K, width, aligned, described, tuned=call.tuned("fused")
@@ -922,8 +921,8 @@ def _linear_cross_entropy__unfused_logits_described(
             w = w_desc.load([v_first, k_start]).T
             # z: f32[m, v] = sum[k](x[m, k] * w[v, k])
             z = tl.dot(x, w, z, input_precision="ieee")
-        z_at = z_ptr + m[:, None] * z_stride_M + v[None, :] * z_stride_V
         mask = (m[:, None] < M) & (v[None, :] < V)
+        z_at = z_ptr + m[:, None] * z_stride_M + v[None, :] * z_stride_V
         tl.store(z_at, z, mask=mask)
 
 
@@ -1308,8 +1307,7 @@ def _linear_cross_entropy__unfused__launch(call, dims, x, w, label, ignore, loss
     width = max(t.element_size() for t in (x, w))
     described = launch.describable(x, w)
     if not described and copying.copies_pay(M, V, x, w):
-        x = copying.aligned_rows(call, x)
-        w = copying.aligned_rows(call, w)
+        x, w = copying.all_aligned_rows(call, x, w)
         described = launch.describable(x, w)
     kernel, grid, options, tiles = _configure_linear_cross_entropy__unfused_logits(
         M, V, K, width, aligned, described, tuned=call.tuned("logits")

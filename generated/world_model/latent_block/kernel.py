@@ -1068,8 +1068,8 @@ def _latent_block_out_streamed0_described(
             wo = wo_desc.load([h, 0, c_first]).reshape(BLOCK_D, BLOCK_C)
             # y[b, l, c] = sum[h, d](o[b, l, h, d] * wo[h, d, c])
             y = tl.dot(o, wo, y, input_precision="ieee")
-        y_at = y_ptr + b * y_stride_B + l[:, None] * y_stride_L + c[None, :] * y_stride_2
         mask = (l[:, None] < L) & (c[None, :] < tl.cast(D, tl.int64) * H)
+        y_at = y_ptr + b * y_stride_B + l[:, None] * y_stride_L + c[None, :] * y_stride_2
         tl.store(y_at, y, mask=mask)
 
 
@@ -1158,8 +1158,8 @@ def _latent_block_out_streamed1_described(
                 wo = wo_desc.load([h, d_start, c_first]).reshape(BLOCK_D, BLOCK_C)
                 # y[b, l, c] = sum[h, d](o[b, l, h, d] * wo[h, d, c])
                 y = tl.dot(o, wo, y, input_precision="ieee")
-        y_at = y_ptr + b * y_stride_B + l[:, None] * y_stride_L + c[None, :] * y_stride_2
         mask = (l[:, None] < L) & (c[None, :] < tl.cast(D, tl.int64) * H)
+        y_at = y_ptr + b * y_stride_B + l[:, None] * y_stride_L + c[None, :] * y_stride_2
         tl.store(y_at, y, mask=mask)
 
 
@@ -1504,10 +1504,7 @@ def _latent_block__launch(call, dims, x, wq, wk, wv, wo, y):
     width = max(t.element_size() for t in (x, wq, wk, wv))
     described = launch.describable(x, wq, wk, wv)
     if not described and copying.copies_pay(L, D, x, wq, wk, wv):
-        x = copying.aligned_rows(call, x)
-        wq = copying.aligned_rows(call, wq)
-        wk = copying.aligned_rows(call, wk)
-        wv = copying.aligned_rows(call, wv)
+        x, wq, wk, wv = copying.all_aligned_rows(call, x, wq, wk, wv)
         described = launch.describable(x, wq, wk, wv)
     kernel, grid, options, tiles = _configure_latent_block_qkv(
         B, L, H, D, width, aligned, described, tuned=call.tuned("qkv")
@@ -1862,8 +1859,7 @@ def _latent_block__launch(call, dims, x, wq, wk, wv, wo, y):
     width = max(t.element_size() for t in (wo, o))
     described = launch.describable(wo, o)
     if not described and copying.copies_pay(L, D * H, wo, o):
-        wo = copying.aligned_rows(call, wo)
-        o = copying.aligned_rows(call, o)
+        wo, o = copying.all_aligned_rows(call, wo, o)
         described = launch.describable(wo, o)
     kernel, grid, options, tiles = _configure_latent_block_out(
         B, L, H, D, width, aligned, described, tuned=call.tuned("out")
@@ -3008,8 +3004,8 @@ def _latent_block__three_kernels_out_streamed0_described(
             wo = wo_desc.load([h, 0, c_first]).reshape(BLOCK_D, BLOCK_C)
             # y[b, l, c] = sum[h, d](o[b, l, h, d] * wo[h, d, c])
             y = tl.dot(o, wo, y, input_precision="ieee")
-        y_at = y_ptr + b * y_stride_B + l[:, None] * y_stride_L + c[None, :] * y_stride_2
         mask = (l[:, None] < L) & (c[None, :] < tl.cast(D, tl.int64) * H)
+        y_at = y_ptr + b * y_stride_B + l[:, None] * y_stride_L + c[None, :] * y_stride_2
         tl.store(y_at, y, mask=mask)
 
 
@@ -3098,8 +3094,8 @@ def _latent_block__three_kernels_out_streamed1_described(
                 wo = wo_desc.load([h, d_start, c_first]).reshape(BLOCK_D, BLOCK_C)
                 # y[b, l, c] = sum[h, d](o[b, l, h, d] * wo[h, d, c])
                 y = tl.dot(o, wo, y, input_precision="ieee")
-        y_at = y_ptr + b * y_stride_B + l[:, None] * y_stride_L + c[None, :] * y_stride_2
         mask = (l[:, None] < L) & (c[None, :] < tl.cast(D, tl.int64) * H)
+        y_at = y_ptr + b * y_stride_B + l[:, None] * y_stride_L + c[None, :] * y_stride_2
         tl.store(y_at, y, mask=mask)
 
 
@@ -3448,10 +3444,7 @@ def _latent_block__three_kernels__launch(call, dims, x, wq, wk, wv, wo, y):
     width = max(t.element_size() for t in (x, wq, wk, wv))
     described = launch.describable(x, wq, wk, wv)
     if not described and copying.copies_pay(L, D, x, wq, wk, wv):
-        x = copying.aligned_rows(call, x)
-        wq = copying.aligned_rows(call, wq)
-        wk = copying.aligned_rows(call, wk)
-        wv = copying.aligned_rows(call, wv)
+        x, wq, wk, wv = copying.all_aligned_rows(call, x, wq, wk, wv)
         described = launch.describable(x, wq, wk, wv)
     kernel, grid, options, tiles = _configure_latent_block__three_kernels_qkv(
         B, L, H, D, width, aligned, described, tuned=call.tuned("qkv")
@@ -3806,8 +3799,7 @@ def _latent_block__three_kernels__launch(call, dims, x, wq, wk, wv, wo, y):
     width = max(t.element_size() for t in (wo, o))
     described = launch.describable(wo, o)
     if not described and copying.copies_pay(L, D * H, wo, o):
-        wo = copying.aligned_rows(call, wo)
-        o = copying.aligned_rows(call, o)
+        wo, o = copying.all_aligned_rows(call, wo, o)
         described = launch.describable(wo, o)
     kernel, grid, options, tiles = _configure_latent_block__three_kernels_out(
         B, L, H, D, width, aligned, described, tuned=call.tuned("out")
@@ -4508,8 +4500,8 @@ def _latent_block__naive_scores_streamed_described(
             k = k_desc.load([b, j_first, h, d_start]).reshape(BLOCK_J, BLOCK_D).T
             # s: bf16[b, h, i, j] = sum[d](q[b, i, h, d] * k[b, j, h, d])
             s = tl.dot(q, k, s, input_precision="ieee")
-        s_at = s_ptr + b * s_stride_B + h * s_stride_H + i[:, None] * s_stride_2 + j[None, :] * s_stride_3
         mask = (i[:, None] < L) & (j[None, :] < L)
+        s_at = s_ptr + b * s_stride_B + h * s_stride_H + i[:, None] * s_stride_2 + j[None, :] * s_stride_3
         tl.store(s_at, s, mask=mask)
 
 
@@ -4891,8 +4883,8 @@ def _latent_block__naive_values_described(
             v = v_desc.load([b, j_start, h, d_first]).reshape(BLOCK_J, BLOCK_D)
             # o: bf16[b, i, h, d] = sum[j] using bf16 (p[b, h, i, j] * v[b, j, h, d])
             o = tl.dot(p, v, o, input_precision="ieee")
-        o_at = o_ptr + b * o_stride_B + i[:, None] * o_stride_L + h * o_stride_H + d[None, :] * o_stride_D
         mask = (i[:, None] < L) & (d[None, :] < D)
+        o_at = o_ptr + b * o_stride_B + i[:, None] * o_stride_L + h * o_stride_H + d[None, :] * o_stride_D
         tl.store(o_at, o, mask=mask)
 
 
@@ -5137,8 +5129,8 @@ def _latent_block__naive_out_streamed0_described(
             wo = wo_desc.load([h, 0, c_first]).reshape(BLOCK_D, BLOCK_C)
             # y[b, l, c] = sum[h, d](o[b, l, h, d] * wo[h, d, c])
             y = tl.dot(o, wo, y, input_precision="ieee")
-        y_at = y_ptr + b * y_stride_B + l[:, None] * y_stride_L + c[None, :] * y_stride_2
         mask = (l[:, None] < L) & (c[None, :] < tl.cast(D, tl.int64) * H)
+        y_at = y_ptr + b * y_stride_B + l[:, None] * y_stride_L + c[None, :] * y_stride_2
         tl.store(y_at, y, mask=mask)
 
 
@@ -5227,8 +5219,8 @@ def _latent_block__naive_out_streamed1_described(
                 wo = wo_desc.load([h, d_start, c_first]).reshape(BLOCK_D, BLOCK_C)
                 # y[b, l, c] = sum[h, d](o[b, l, h, d] * wo[h, d, c])
                 y = tl.dot(o, wo, y, input_precision="ieee")
-        y_at = y_ptr + b * y_stride_B + l[:, None] * y_stride_L + c[None, :] * y_stride_2
         mask = (l[:, None] < L) & (c[None, :] < tl.cast(D, tl.int64) * H)
+        y_at = y_ptr + b * y_stride_B + l[:, None] * y_stride_L + c[None, :] * y_stride_2
         tl.store(y_at, y, mask=mask)
 
 
@@ -5796,10 +5788,7 @@ def _latent_block__naive__launch(call, dims, x, wq, wk, wv, wo, y):
     width = max(t.element_size() for t in (x, wq, wk, wv))
     described = launch.describable(x, wq, wk, wv)
     if not described and copying.copies_pay(L, D, x, wq, wk, wv):
-        x = copying.aligned_rows(call, x)
-        wq = copying.aligned_rows(call, wq)
-        wk = copying.aligned_rows(call, wk)
-        wv = copying.aligned_rows(call, wv)
+        x, wq, wk, wv = copying.all_aligned_rows(call, x, wq, wk, wv)
         described = launch.describable(x, wq, wk, wv)
     kernel, grid, options, tiles = _configure_latent_block__naive_qkv(
         B, L, H, D, width, aligned, described, tuned=call.tuned("qkv")
@@ -5996,8 +5985,7 @@ def _latent_block__naive__launch(call, dims, x, wq, wk, wv, wo, y):
     width = max(t.element_size() for t in (q, k))
     described = launch.describable(q, k)
     if not described and copying.copies_pay(L, L, q, k):
-        q = copying.aligned_rows(call, q)
-        k = copying.aligned_rows(call, k)
+        q, k = copying.all_aligned_rows(call, q, k)
         described = launch.describable(q, k)
     kernel, grid, options, tiles = _configure_latent_block__naive_scores(
         B, L, H, D, width, aligned, described, tuned=call.tuned("scores")
@@ -6160,8 +6148,7 @@ def _latent_block__naive__launch(call, dims, x, wq, wk, wv, wo, y):
     width = max(t.element_size() for t in (p, v))
     described = launch.describable(p, v)
     if not described and copying.copies_pay(L, D, p, v):
-        p = copying.aligned_rows(call, p)
-        v = copying.aligned_rows(call, v)
+        p, v = copying.all_aligned_rows(call, p, v)
         described = launch.describable(p, v)
     kernel, grid, options, tiles = _configure_latent_block__naive_values(
         B, L, H, D, width, aligned, described, tuned=call.tuned("values")
@@ -6282,8 +6269,7 @@ def _latent_block__naive__launch(call, dims, x, wq, wk, wv, wo, y):
     width = max(t.element_size() for t in (wo, o))
     described = launch.describable(wo, o)
     if not described and copying.copies_pay(L, D * H, wo, o):
-        wo = copying.aligned_rows(call, wo)
-        o = copying.aligned_rows(call, o)
+        wo, o = copying.all_aligned_rows(call, wo, o)
         described = launch.describable(wo, o)
     kernel, grid, options, tiles = _configure_latent_block__naive_out(
         B, L, H, D, width, aligned, described, tuned=call.tuned("out")
