@@ -21,7 +21,7 @@ from opspec.runtime.rows import SLOTS, copy_rows
 if TYPE_CHECKING:
     from opspec.runtime.calls import Call
 
-BLOCKS = (512, 2048)  # elements of a row that one program copies
+BLOCK = 2048  # elements of a row that one program copies: lengths that vary take one binary
 AXES = 4  # leading axes of a tensor
 UNIT, LINE = 16, 128  # bytes: what one access moves, and what memory does
 UNUSED = (None, None, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0)  # the arguments of a slot without a tensor
@@ -84,16 +84,17 @@ class _Rows:
         copy = call.workspace((*lead, triton.cdiv(last, unit) * unit), tensor.dtype)
         return cls(tensor=tensor, copy=copy, axes=_joined(tensor.shape[:-1], tensor.stride()[:-1]), last=last)
 
-    def programs(self, block: int) -> int:
+    @property
+    def programs(self) -> int:
         """How many programs copy them."""
-        return int(prod(extent for extent, _ in self.axes) * triton.cdiv(self.copy.shape[-1], block))
+        return int(prod(extent for extent, _ in self.axes) * triton.cdiv(self.copy.shape[-1], BLOCK))
 
-    def arguments(self, block: int) -> tuple[torch.Tensor | int | None, ...]:
+    def arguments(self) -> tuple[torch.Tensor | int | None, ...]:
         """What a slot of the kernel takes."""
         axes = ((1, 0),) * (AXES - len(self.axes)) + self.axes
         extents, strides = zip(*axes, strict=True)
         units = self.copy.shape[-1] * self.copy.element_size() // UNIT
-        return self.tensor, self.copy, self.programs(block), *extents[1:], self.last, units, *strides
+        return self.tensor, self.copy, self.programs, *extents[1:], self.last, units, *strides
 
 
 def _joined(extents: Sequence[int], strides: Sequence[int]) -> tuple[tuple[int, int], ...]:
@@ -111,12 +112,11 @@ def _joined(extents: Sequence[int], strides: Sequence[int]) -> tuple[tuple[int, 
 
 def _start(call: Call, taken: Sequence[_Rows]) -> None:
     """One launch for all of them, whose programs they share."""
-    block = launch.bucket(max(rows.copy.shape[-1] for rows in taken), *BLOCKS)
-    slots = [a for rows in taken for a in rows.arguments(block)] + [*UNUSED] * (SLOTS - len(taken))
+    slots = [a for rows in taken for a in rows.arguments()] + [*UNUSED] * (SLOTS - len(taken))
     axes = max(1, *(len(rows.axes) for rows in taken))
-    options = {"MANY": len(taken), "AXES": axes, "BLOCK": block, "num_warps": block // 512}
+    options = {"MANY": len(taken), "AXES": axes, "BLOCK": BLOCK, "num_warps": 4}
     index = launch.index_type(*(t for rows in taken for t in (rows.tensor, rows.copy)))
-    call.start(copy_rows, sum(rows.programs(block) for rows in taken), options, *slots, INDEX=index)
+    call.start(copy_rows, sum(rows.programs for rows in taken), options, *slots, INDEX=index)
 
 
 __all__ = ["aligned_rows", "all_aligned_rows", "copies_pay"]
