@@ -173,12 +173,10 @@ DECAY = """op f[B, T, C](x: bf16[B, T, C], keep: bf16[B, T, C]) -> s: bf16[B, T,
 """
 
 
-def test_a_scan_across_memory_stays_in_a_warp_and_fetches_ahead():
+def test_a_scan_across_memory_holds_its_steps_in_registers():
     answer = compiled(DECAY, {"B": 8, "T": 4096, "C": 2048}, ttir=True)
     (row,) = [r for r in answer["compiled"] if r["kernel"].endswith("streamed")]
-    assert "cp.async.cg" in row["ptx"] or "cp.async.ca" in row["ptx"]
-    assert not re.search(r"st\.shared", row["ptx"])  # nothing goes from warp to warp
-    assert row["shared"] <= 16384
+    assert row["shared"] <= 16384  # what joins the parts of a chunk
     assert not row["spills"]
 
 

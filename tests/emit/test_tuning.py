@@ -89,7 +89,7 @@ def test_a_benchmark_of_tuned_options_needs_their_file(capsys, tmp_path):
 
 
 def test_a_benchmark_takes_tuned_options_and_peers_along(monkeypatch, tmp_path):
-    from opspec.cli import bench
+    from opspec.runtime.bench import suite
 
     ran = []
 
@@ -98,7 +98,7 @@ def test_a_benchmark_takes_tuned_options_and_peers_along(monkeypatch, tmp_path):
         ran.append((sorted(p.name for p in folder.iterdir()), (folder / "tuned.json").read_text(), command))
         return 0
 
-    monkeypatch.setattr(bench, "_wait", wait)
+    monkeypatch.setattr(suite, "start_worker", wait)
     (tmp_path / "tuned.json").write_text("{}")
     spec = str(ROOT / "specs/reduce/softmax.op")
     assert main(["bench", spec, "--tuned", str(tmp_path / "tuned.json"), "--peer", "a.b:c"]) == 0
