@@ -66,16 +66,13 @@ def read_tuned(path: Path) -> str:
 
 def arguments(target: Target, options: argparse.Namespace) -> list[str]:
     """The driver's command line for ours."""
+    from opspec.runtime.bench import suite
+
     found = [f"--op={name}" for name in dict.fromkeys([*([target.op] if target.op else []), *options.op])]
     found += [f"--at={name}" for name in options.at]
-    values = (("json", options.json), ("machine", options.machine), ("budget", options.budget))
-    found += [f"--{k}={v}" for k, v in values if v is not None]
+    found += [f"--json={options.json}"] if options.json is not None else []
     found += [f"--peer={name}" for name in options.peer]
-    found += [f"--peers={options.peers}"] if options.peers else []
-    found += ["--no-peers"] if options.no_peers else []
-    found += ["--graph"] if options.graph else []
-    found += ["--quick"] if options.quick else []
-    return found
+    return [*found, *suite.arguments(options)]
 
 
 def check_workloads(module: Module, ops: tuple[Op, ...], wanted: list[str]) -> None:

@@ -175,7 +175,7 @@ def _compile(
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    from opspec.runtime.launch import Pairs, Words
+    from opspec.runtime.launch import Units
 
     names = identifiers(op)
     values: dict[str, int] = {}
@@ -196,8 +196,8 @@ def _compile(
     for tensor, tile in zip(taken, tiles or (), strict=bool(tiles)):
         if tile is not None:
             element = POINTER[_concrete(tensor.dtype, dtypes).name][1:]
-            if isinstance(tile, Pairs | Words):
-                element = "i16" if isinstance(tile, Pairs) else "i32"
+            if isinstance(tile, Units):
+                element = f"i{8 * tile.moved.itemsize}"
             signature[descriptor(tensor.name)] = f"tensordesc<{element}{list(tile)}>"
     for name in op.dims:
         signature[names[name]] = "i32"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from opspec.emit.describe import Pairs, Tile, Words, paired_axes
+from opspec.emit.describe import Pairs, Tile, Units, Words, paired_axes
 from opspec.emit.expressions import ATOM, TL, Expressions, literal, wrap
 from opspec.emit.names import escape
 from opspec.emit.narrow import narrow
@@ -18,8 +18,6 @@ from opspec.schedule.exact import holds, number
 from opspec.schedule.nested import nested_product
 from opspec.schedule.resources import operand_kind, side_by_side
 from opspec.schedule.tile import AxisPlan, Fetch, Loop, Multiply, TileProgram, Write, statements
-
-UNITS = {Pairs: 2, Words: 8}  # elements of what moves as one
 
 
 class Accesses:
@@ -129,9 +127,9 @@ class Accesses:
             role = self.program.axis(axis).role
             name = self.names[axis]
             out.append({"grid": f"{name}_first", "stream": f"{name}_start", "tile": "0"}[role])
-        unit = UNITS.get(type(self.tiles[tensor]), 1)
-        if unit > 1 and out[-1] != "0":
-            out[-1] = f"{out[-1]} // {unit}"
+        tile = self.tiles[tensor]
+        if isinstance(tile, Units) and out[-1] != "0":
+            out[-1] = f"{out[-1]} // {tile.elements}"
         return f"[{', '.join(out)}]"
 
     def places(self, axis: str) -> str:
@@ -146,8 +144,8 @@ class Accesses:
         kept = tuple(a for a in tile if a is not None)
         if len(kept) < len(tile):
             extents = [self.blocks[a] for a in kept]
-            if type(tile) in UNITS:
-                extents[-1] += f" // {UNITS[type(tile)]}"
+            if isinstance(tile, Units):
+                extents[-1] += f" // {tile.elements}"
             text += f".reshape({', '.join(extents)})"
         if isinstance(tile, Words):
             to = self.narrow.packed[s.var.name]
@@ -218,17 +216,17 @@ class Accesses:
         packed = tensor.dtype == I4
         general = general or (packed and plain not in (None, 0))
         hint = [f'eviction_policy="{policy}"'] if policy else []
-        default: list[str] = []
+        default = ""
         if s.masks and s.other is not None:
             zero = 0.0 if s.var.dtype is F32 else 0
             kept = zero if general or plain is None else plain
-            default = [f"other={literal(Literal(value=kept, dtype=s.var.dtype))[0]}"]
+            default = literal(Literal(value=kept, dtype=s.var.dtype))[0]
 
         def load(masks: tuple[Value, ...]) -> str:
-            masked = [f"mask={self.mask(masks, s.var.axes)}", *default] if masks else []
-            if masks and default and not hint and len(s.var.axes) > 1 and self.few(s.at, s.var.axes):
-                mask, other = masked[0].removeprefix("mask="), default[0].removeprefix("other=")
-                return self.x.call("load_once", *args, mask, other)[0]
+            mask = self.mask(masks, s.var.axes) if masks else ""
+            if mask and default and not hint and len(s.var.axes) > 1 and self.few(s.at, s.var.axes):
+                return self.x.call("load_once", *args, mask, default)[0]
+            masked = [f"mask={mask}", *([f"other={default}"] if default else [])] if mask else []
             return f"tl.load({', '.join([*args, *masked, *hint])})"
 
         suffix = ""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+from opspec.emit.signature import KernelText
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +35,7 @@ SMALL = Sizes(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
     """One variant's configuration: the test that admits it (None: always), lines, warps, stages; the test in
-    ``words`` where it is a name."""
+    ``words`` where it is a name. ``parted``: its tiles are few because parts of a sum fill a device."""
 
     kernel: str
     test: str | None
@@ -41,3 +44,28 @@ class Choice:
     warps: str
     stages: str
     words: str = ""
+    parted: bool = False
+
+
+def choice_of(
+    text: KernelText,
+    lines: Iterable[str],
+    *,
+    warps: str,
+    stages: str,
+    test: str | None = None,
+    words: str = "",
+    parted: bool = False,
+) -> Choice:
+    """The choice of every block of a kernel."""
+    blocks = tuple(dict.fromkeys(text.blocks.values()))
+    return Choice(
+        kernel=text.name,
+        test=test,
+        lines=tuple(lines),
+        blocks=blocks,
+        warps=warps,
+        stages=stages,
+        words=words,
+        parted=parted,
+    )

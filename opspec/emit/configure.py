@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from opspec.emit.choice import SMALL, Choice, Sizes
+from opspec.emit.choice import SMALL, Choice, Sizes, choice_of
 from opspec.emit.classes import classes
 from opspec.emit.host import host_int
 from opspec.emit.product_choice import product_choice
@@ -156,13 +156,8 @@ def _plain_choice(
     rowwise = bool(roles.tile) and not roles.stream and not across
     warps = f", {WARPS} if {elements} <= {WARPS * 1024} else {2 * WARPS}" if rowwise else ""
     stages = "3" if roles.stream else "1"
-    return Choice(
-        kernel=text.name,
-        test=test,
-        lines=tuple(lines),
-        blocks=tuple(dict.fromkeys(text.blocks.values())),
-        warps=f"launch.warps({elements}, {per_thread}{warps})",
-        stages=stages,
+    return choice_of(
+        text, lines, test=test, warps=f"launch.warps({elements}, {per_thread}{warps})", stages=stages
     )
 
 
@@ -227,14 +222,7 @@ def _laned_choice(
         most = f"min({most}, launch.share({deep} * {most}, {part}))"
     lines.append(f"{lanes} = {most if few else f'launch.power_of_2({extent[axis]}, 1, {most})'}")
     lines.append(f"{steps} = {f'launch.share({deep}, {part})' if held else deep}")
-    return Choice(
-        kernel=text.name,
-        test=test,
-        lines=tuple(lines),
-        blocks=tuple(dict.fromkeys(text.blocks.values())),
-        warps=f"launch.warps({lanes}, 16 // width, {wide})",
-        stages="1",
-    )
+    return choice_of(text, lines, test=test, warps=f"launch.warps({lanes}, 16 // width, {wide})", stages="1")
 
 
 def _folded_beside(variant: Variant) -> int:

@@ -9,6 +9,7 @@ where its masks say no more than the tensor's own edges, and where what they giv
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from opspec.emit.narrow import narrow
 from opspec.ir.dtypes import I4, DType, choices
@@ -21,12 +22,22 @@ from opspec.schedule.tile import Fetch, Locate, Loop, Multiply, Operand, Scan, T
 Tile = tuple[str | None, ...]  # for each axis of a tensor its block dimension; None: a single index
 
 
-class Pairs(Tile):
-    """The tile of a tensor of bytes that moves in units of two, which are neighbours along memory."""
+class Units(Tile):
+    """The tile of a tensor of which ``elements`` move as one, neighbours along memory; named as its launch calls it."""
+
+    elements: ClassVar[int]
 
 
-class Words(Tile):
-    """The tile of a tensor of packed elements that moves in words of eight, which are neighbours along memory."""
+class Pairs(Units):
+    """Of a tensor of bytes: units of two."""
+
+    elements = 2
+
+
+class Words(Units):
+    """Of a tensor of packed elements: words of eight."""
+
+    elements = 8
 
 
 def describe(program: TileProgram) -> dict[str, Tile]:
@@ -43,10 +54,9 @@ def describe(program: TileProgram) -> dict[str, Tile]:
             refused.add(s.tensor)
         elif isinstance(s, Fetch):
             tile = _tile(tensors[s.tensor], s.at, s.masks, s.var.axes, dims, extents)
-            words = s.var.name in packed and tile is not None and tile[-1] is not None
-            if words and tile is not None:
+            if tile is not None and s.var.name in packed:
                 tile = Words(tile)
-            raw = s.raw if tensors[s.tensor].dtype != I4 else words
+            raw = isinstance(tile, Words) if tensors[s.tensor].dtype == I4 else s.raw
             if tile is None or not raw or not _zero(s.other) or found.setdefault(s.tensor, tile) != tile:
                 refused.add(s.tensor)
     return _paired(program, {t: tile for t, tile in found.items() if t not in refused})

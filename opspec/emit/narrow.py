@@ -99,9 +99,8 @@ def _rounds_once(value: Value, fetched: Mapping[str, Storage], to: Storage) -> b
 
 def _exact(value: Value, fetched: Mapping[str, Storage], to: Storage) -> bool:
     """Whether a 16-bit type holds a value exactly, and all that it is computed from."""
-    if isinstance(value, Read):
-        return fetched.get(value.name) == to or _span(value, fetched, _whole(to)) is not None
-    return _span(value, fetched, _whole(to)) is not None
+    stored = isinstance(value, Read) and fetched.get(value.name) == to
+    return stored or _span(value, fetched, _whole(to)) is not None
 
 
 def _span(value: Value, fetched: Mapping[str, Storage], most: int) -> tuple[int, int] | None:

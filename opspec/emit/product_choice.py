@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from opspec.emit.choice import Choice, Sizes
+from opspec.emit.choice import Choice, Sizes, choice_of
 from opspec.emit.host import host_int
 from opspec.emit.signature import KernelText
 from opspec.ir.dtypes import I4, choices
@@ -36,7 +36,6 @@ CHUNK = 64  # elements per row of a further value over rows and a chunk, alive b
 # the least depth of a product with four bits an element: Triton gives a thread eight of them in a row
 PACKED = 64
 TALLEST = 128  # rows of a tile: where no workload has more, their number is no length that varies
-DEPTH_OF = "depth="  # how a choice says that its tiles count on parts
 ACCUMULATOR = 16384  # elements of a product's accumulator, beside which its epilogue fits
 
 
@@ -146,14 +145,12 @@ def _matmul_choice(
         *([" * ".join(batch)] if batch else []),
     ]
     cut = text.split is not None and text.split.split.axis == product.k
-    if cut and kind == "16" and sizes.product is None and nested_product(variant.program) is None:
+    parted = cut and kind == "16" and sizes.product is None and nested_product(variant.program) is None
+    if parted:
         # parts of the sum fill a device where few tiles don't
-        arguments.append(f"{DEPTH_OF}{extent[product.k]}")
+        arguments.append(f"depth={extent[product.k]}")
     lines.append(f"{', '.join(blocks)}, num_warps, num_stages = launch.pick_tile({', '.join(arguments)})")
-    return Choice(
-        kernel=text.name, test=None, lines=tuple(lines), blocks=tuple(dict.fromkeys(text.blocks.values())),
-        warps="num_warps", stages="num_stages",
-    )  # fmt: skip
+    return choice_of(text, lines, warps="num_warps", stages="num_stages", parted=parted)
 
 
 def _chain_choice(
@@ -179,7 +176,6 @@ def _chain_choice(
     most = sizes.held ** len(fixed) if sizes.product else sizes.held
     joint = " + " if never_together(variant.program, roles.tile) else " * "
     test = f"{joint.join(fixed)} <= {most}" if fixed and not last else None
-    blocks = tuple(dict.fromkeys(text.blocks.values()))
     if sizes.product is None and len(rows) == 1 and not roles.stream and len(fixed) > 1:
         return _whole_choice(variant, text, extent, rows[0], lines, limits, last=last)
     holds = held_elements(variant.program, rows[0], frozenset(streams)) if len(rows) == 1 else None
@@ -204,10 +200,7 @@ def _chain_choice(
             if sizes.product is not None:
                 size = str(max(sizes.product, least[axis]))
             lines.append(_block(text, extent, axis, least[axis], size))
-        return Choice(
-            kernel=text.name, test=test, lines=tuple(lines), blocks=blocks,
-            warps="8 if width < 4 else 4", stages="2",
-        )  # fmt: skip
+        return choice_of(text, lines, test=test, warps="8 if width < 4 else 4", stages="2")
     others = [extent[a] for a in roles.grid if a not in text.blocks]
     count = tiles_beside(variant.program, rows[0], streams)
     further = f" + {CHUNK * count}" if count else ""
@@ -238,9 +231,7 @@ def _chain_choice(
             # no matrix unit: every element of rows times chunk times what is whole lives in registers
             beside = ", ".join([str(PER_STEP), text.blocks[rows[0]], *fixed])
             lines.append(_block(text, extent, axis, 1, f"launch.share({beside})"))
-    return Choice(
-        kernel=text.name, test=test, lines=tuple(lines), blocks=blocks, warps="num_warps", stages="num_stages"
-    )
+    return choice_of(text, lines, test=test, warps="num_warps", stages="num_stages")
 
 
 def _across(variant: Variant) -> tuple[str, list[str], tuple[str, ...]] | None:
@@ -287,10 +278,7 @@ def _across_choice(
     lines.append("# rows, warps, stages: what registers and shared memory hold beside whole columns")
     lines.append(f"{text.blocks[rows]}, num_warps, num_stages = launch.pick_rows({', '.join(arguments)})")
     lines.append(_block(text, extent, k, least[k], "64 if width < 4 else 32"))
-    return Choice(
-        kernel=text.name, test=test, lines=tuple(lines), blocks=tuple(dict.fromkeys(text.blocks.values())),
-        warps="num_warps", stages="num_stages",
-    )  # fmt: skip
+    return choice_of(text, lines, test=test, warps="num_warps", stages="num_stages")
 
 
 def _whole_choice(
@@ -310,11 +298,14 @@ def _whole_choice(
     lines.append(f"{block} = launch.whole_rows({', '.join(arguments)})")
     if last:
         lines.append(f"{block} = max({block}, 16)")
-    return Choice(
-        kernel=text.name, test=None if last else f"{block} > 0", lines=tuple(lines),
-        blocks=tuple(dict.fromkeys(text.blocks.values())), warps=f"8 if {block} > 64 else 4", stages="1",
+    return choice_of(
+        text,
+        lines,
+        test=None if last else f"{block} > 0",
+        warps=f"8 if {block} > 64 else 4",
+        stages="1",
         words="a multiprocessor holds two such programs",
-    )  # fmt: skip
+    )
 
 
 def _room(program: TileProgram, rows: str, text: KernelText, fixed: Sequence[str]) -> tuple[int, str]:

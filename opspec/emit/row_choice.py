@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from opspec.emit.choice import Choice, Sizes
+from opspec.emit.choice import Choice, Sizes, choice_of
 from opspec.emit.signature import KernelText
 from opspec.ir.bounds import prove
 from opspec.ir.facts import facts_of
@@ -55,14 +55,7 @@ def _steps(
     kept = [len(s.kept) for s in statements(variant.program.body) if isinstance(s, Unroll)]
     deep = min(STEPS // (1 << max(max(kept) - 1, 0).bit_length()), max(sizes.chunk // 8, 1), STEPS // 2)
     lines.append(f"{text.blocks[f'{axis}.step']} = {max(deep, 1)}")
-    return Choice(
-        kernel=text.name,
-        test=None,
-        lines=tuple(lines),
-        blocks=tuple(dict.fromkeys(text.blocks.values())),
-        warps=f"launch.warps({' * '.join(done)}, {BESIDE})",
-        stages="1",
-    )
+    return choice_of(text, lines, warps=f"launch.warps({' * '.join(done)}, {BESIDE})", stages="1")
 
 
 def _windows(
@@ -91,11 +84,4 @@ def _windows(
     )
     rows = text.blocks[f"{held}.step"]
     lines.append(f"{rows} = min(launch.share({HELD}, {taps}), {DEEP})")
-    return Choice(
-        kernel=text.name,
-        test=None,
-        lines=tuple(lines),
-        blocks=tuple(dict.fromkeys(text.blocks.values())),
-        warps=f"launch.warps({' * '.join(done)}, {ACROSS})",
-        stages="1",
-    )
+    return choice_of(text, lines, warps=f"launch.warps({' * '.join(done)}, {ACROSS})", stages="1")

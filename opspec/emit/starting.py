@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from opspec.emit.configure import Choice
-from opspec.emit.describe import Pairs, Words
+from opspec.emit.describe import Pairs, Units, Words
 from opspec.emit.host import host_int, tuple_text
 from opspec.emit.names import escape
-from opspec.emit.product_choice import DEPTH_OF
 from opspec.emit.signature import KernelText, SplitText, descriptor, identifiers, pointer, stride
 from opspec.ir.program import Op, Tensor
 from opspec.schedule.adjacent import adjacent_axes
@@ -42,7 +41,7 @@ class KernelLaunch:
     @property
     def few_tiles(self) -> bool:
         """Whether the tiles of its product are few because parts of the sum fill a device."""
-        return any(DEPTH_OF in line for c in self.choices for line in c.lines)
+        return any(c.parted for c in self.choices)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,10 +134,10 @@ class Starts:
         if described:
             tiled = [t for t in touched if any(t.name in d.tiles for d in described)]
             named = ", ".join(self.names[t.name] for t in tiled)
-            pairs = [t for t in tiled if any(isinstance(d.tiles.get(t.name), Pairs) for d in described)]
-            words = [t for t in tiled if any(isinstance(d.tiles.get(t.name), Words) for d in described)]
-            units = f", pairs={tuple_text([self.names[t.name] for t in pairs])}" if pairs else ""
-            units += f", words={tuple_text([self.names[t.name] for t in words])}" if words else ""
+            units = ""
+            for kind, label in ((Pairs, "pairs"), (Words, "words")):
+                moved = [t for t in tiled if any(isinstance(d.tiles.get(t.name), kind) for d in described)]
+                units += f", {label}={tuple_text([self.names[t.name] for t in moved])}" if moved else ""
             self.lines.append(f"described = launch.describable({named}{units})")
             self._copies(k, tiled)
         self.lines.append(f"kernel, grid, options{', tiles' if described else ''} = {call}")
@@ -385,10 +384,9 @@ class Starts:
                     if tile is None
                     else ["1" if a is None else f'options["{text.blocks[a]}"]' for a in tile]
                 )
-                if own is not None and isinstance(tile, Pairs):
-                    shapes.append(f"launch.Pairs({tuple_text([*own[:-1], f'{own[-1]} // 2'])})")
-                elif own is not None and isinstance(tile, Words):
-                    shapes.append(f"launch.Words({tuple_text([*own[:-1], f'{own[-1]} // 8'])})")
+                if own is not None and isinstance(tile, Units):
+                    counted = [*own[:-1], f"{own[-1]} // {tile.elements}"]
+                    shapes.append(f"launch.{type(tile).__name__}({tuple_text(counted)})")
                 else:
                     shapes.append("None" if own is None else tuple_text(own))
         if described.persistent:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 import triton
@@ -222,16 +222,26 @@ def without_edges(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if not name.startswith("EDGE_")}
 
 
-class Pairs(tuple[int, ...]):
-    """The tile of a tensor of bytes that moves in units of two: its last extent counts these."""
+class Units(tuple[int, ...]):
+    """The tile of a tensor of which several elements move as one integer of type ``moved``: its last extent counts
+    these."""
 
     __slots__ = ()
+    moved: ClassVar[torch.dtype]
 
 
-class Words(tuple[int, ...]):
-    """The tile of a tensor of packed elements that moves in words of eight: its last extent counts these."""
+class Pairs(Units):
+    """Of a tensor of bytes: units of two."""
 
     __slots__ = ()
+    moved = torch.int16
+
+
+class Words(Units):
+    """Of a tensor of packed elements: words of eight."""
+
+    __slots__ = ()
+    moved = torch.int32
 
 
 def describable(
@@ -251,8 +261,9 @@ def describable(
             return False
     if index_type(*tensors) is not tl.int32:
         return False
-    if any(t.shape[-1] % 2 for t in pairs) or any(t.shape[-1] % 4 for t in words):
-        return False
+    for kind, own in ((Pairs, pairs), (Words, words)):
+        if any(t.shape[-1] * t.element_size() % kind.moved.itemsize for t in own):
+            return False
     return has_tensor_memory(tensors[0].device)
 
 
@@ -272,9 +283,7 @@ def describe(
 
 
 def _descriptor(tensor: torch.Tensor, tile: tuple[int, ...]) -> TensorDescriptor:
-    moved = tensor
-    if isinstance(tile, Pairs | Words):
-        moved = tensor.view(torch.int16 if isinstance(tile, Pairs) else torch.int32)
+    moved = tensor.view(tile.moved) if isinstance(tile, Units) else tensor
     made = TensorDescriptor(moved, list(moved.shape), list(moved.stride()), list(tile))
     made.source = tensor  # what a call knows it by
     return made
