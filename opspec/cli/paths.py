@@ -1,10 +1,10 @@
-"""Command lines with a ``--``, where what stands behind is paths, and with near misses named."""
+"""Command lines whose options come when they are needed, with paths behind a ``--``, and with near misses named."""
 
 from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 _CHOICE = re.compile(r"invalid choice: '(?P<value>[^']*)' \(choose from (?P<choices>.*)\)")
@@ -12,14 +12,21 @@ _OPTION = re.compile(r"unrecognized arguments: (?P<value>--[\w-]+)")
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that may take everything behind ``--`` as ``paths``; without that it is argparse's own."""
+    """A parser that may take everything behind ``--`` as ``paths``; without that it is argparse's own.
+
+    ``add_later`` adds its options before it parses for the first time.
+    """
 
     paths_behind_dashes = False
+    add_later: Callable[[Parser], None] | None = None
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
         """Parse what stands before the ``--``, and set ``paths`` from what stands behind it."""
+        if self.add_later is not None:
+            add, self.add_later = self.add_later, None
+            add(self)
         if not self.paths_behind_dashes or args is None:
             return self._own_options(*super().parse_known_args(args, namespace))
         words = list(args)

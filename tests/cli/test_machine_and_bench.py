@@ -103,7 +103,8 @@ def test_bench_passes_the_status_of_the_driver_on(opspec, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "options", [["--peers=max", "--graph"], ["--no-peers", "--quick"], ["--peers=none"], []]
+    "options",
+    [["--peers=max", "--graph"], ["--no-peers", "--quick"], ["--peers=none"], ["--warm", "--seed=7"], []],
 )
 def test_bench_hands_its_options_to_the_driver(options):
     from opspec.cli.bench import arguments
@@ -116,7 +117,23 @@ def test_bench_hands_its_options_to_the_driver(options):
     assert sorted(given) == sorted(options)
     read = driver_parser([driver()]).parse_args(given)
     assert read.graph == ("--graph" in options)
-    assert read.peers == next((o.partition("=")[2] for o in options if "=" in o), "usual")
+    assert read.peers == next((o.partition("=")[2] for o in options if o.startswith("--peers=")), "usual")
+    assert (read.warm, read.seed) == (("--warm" in options), 7 if "--seed=7" in options else 0)
+
+
+def test_the_command_lines_that_measure_say_the_same_of_an_option(opspec, capsys, monkeypatch):
+    from opspec.runtime.bench import command, suite
+    from tests.runtime.bench.fakes import driver
+
+    monkeypatch.setenv("COLUMNS", "400")  # an option a line
+    with pytest.raises(SystemExit):
+        opspec("bench", "--help")
+    helps = [capsys.readouterr().out, suite.build_parser().format_help()]
+    helps.append(command.build_parser([driver()]).format_help())
+    lines = [{line.split()[0]: line.split()[1:] for line in text.splitlines() if line} for text in helps]
+    for name in ("--at", "--machine", "--peer", "--peers", "--no-peers", "--graph", "--quick", "--budget"):
+        first, *others = [found[name] for found in lines]
+        assert others == [first, first]
 
 
 def test_bench_without_torch(opspec, monkeypatch):

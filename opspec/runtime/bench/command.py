@@ -11,6 +11,7 @@ from typing import Any
 
 from opspec.runtime.bench.model import Case, Distribution, Driver, UsageError, cases
 from opspec.runtime.bench.named import check_peers, peers_of
+from opspec.runtime.bench.options import ONE, add_options
 from opspec.runtime.bench.session import INTERRUPTED, Session, roof_dtypes
 from opspec.runtime.bench.shared import RunRoofs
 from opspec.runtime.bench.statistics import Policy
@@ -27,55 +28,15 @@ def build_parser(drivers: Sequence[Driver]) -> argparse.ArgumentParser:
         description=f"Measure {names} of {drivers[0].spec} beside the closed form.",
         allow_abbrev=False,
     )
-    add = parser.add_argument
-    add(
-        "--at",
-        action="append",
-        metavar="WORKLOAD",
-        help="only this workload (may be repeated); all by default",
+    add_options(
+        parser,
+        ONE,
+        op={"choices": [driver.op for driver in drivers]},
+        json={
+            "help": "write the result, raw samples and all; `-` is standard output; of several ops each to FILE.OP"
+        },
     )
-    add(
-        "--op",
-        action="append",
-        metavar="OP",
-        choices=[d.op for d in drivers],
-        help=f"only this op of {names}",
-    )
-    add("--set", action="append", default=[], metavar="M=8192", help="change a dim of the workload")
-    add("--dtype", action="append", default=[], metavar="X=bf16", help="choose a dtype parameter")
-    add(
-        "--json",
-        type=Path,
-        metavar="FILE",
-        help="write the result, raw samples and all; `-` is standard output; of several ops each to FILE.OP",
-    )
-    add(
-        "--machine",
-        metavar="NAME",
-        help="datasheet to stand beside: a name or a TOML file; by the card if left out",
-    )
-    add(
-        "--peer",
-        action="append",
-        default=[],
-        metavar="[OP=]MODULE:FUNCTION",
-        help="another implementation to measure beside (that op), called like it; a module or a .py file",
-    )
-    add(
-        "--peers",
-        choices=("none", "usual", "max"),
-        default="usual",
-        help="torch eager and torch.compile of the formula beside it, or none, or max-autotune too",
-    )
-    add("--no-peers", action="store_true", help="measure the operator alone, as --peers none")
-    add(
-        "--graph", action="store_true", help="time through a captured CUDA graph, too, also what is not short"
-    )
-    add("--warm", action="store_true", help="afterwards, and labelled as such, with a warm L2")
-    add("--quick", action="store_true", help="a looser bound on the noise and a smaller time budget")
-    add("--budget", type=float, metavar="S", help="seconds of sampling per shape at most")
-    add("--seed", type=int, default=0, help="of the random inputs")
-    add("--list", action="store_true", help="list workloads, dims and dtypes")
+    parser.set_defaults(peers="usual", seed=0)
     return parser
 
 

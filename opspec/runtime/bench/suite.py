@@ -21,6 +21,7 @@ from typing import Any
 
 from opspec.runtime.bench.compile_ahead import compile_all
 from opspec.runtime.bench.model import UsageError
+from opspec.runtime.bench.options import SEVERAL, add_options
 from opspec.runtime.bench.overview import Failed, show_overview
 from opspec.runtime.bench.packages import find_packages
 from opspec.runtime.bench.result import write
@@ -39,37 +40,13 @@ def build_parser() -> argparse.ArgumentParser:
         description="Measure generated packages one after the other, beside roofs that are measured once.",
         allow_abbrev=False,
     )
-    add = parser.add_argument
-    add("packages", nargs="+", type=Path, metavar="FOLDER", help="a package, or a folder of packages")
-    add("--op", action="append", default=[], metavar="OP", help="only this op (may be repeated)")
-    add("--at", action="append", default=[], metavar="WORKLOAD", help="only this workload (may be repeated)")
-    add("--json", type=Path, metavar="FOLDER", help="write each op's result to FOLDER/OP.json")
-    add("--resume", action="store_true", help="leave out ops whose result lies in the folder of --json")
-    add("--machine", metavar="NAME", help="datasheet to stand beside; by the card if left out")
-    add("--peer", action="append", default=[], metavar="[OP=]MODULE:FUNCTION", help="measure it beside")
-    add("--peers-from", type=Path, metavar="FILE.toml", help="[OP] with peers = [...] and at = [...]")
-    add("--peers", choices=("none", "usual", "max"), help="torch's own beside it; max autotunes, too")
-    add("--no-peers", action="store_true", help="as --peers none")
-    add("--graph", action="store_true", help="time in a CUDA graph, too, also what is not short")
-    add("--warm", action="store_true", help="afterwards, and labelled as such, with a warm L2")
-    add("--quick", action="store_true", help="a looser bound on the noise and a smaller time budget")
-    add("--budget", type=float, metavar="S", help="seconds of sampling per shape at most")
-    add("--seed", type=int, help="of the random inputs (0)")
-    add(
-        "--jobs",
-        type=positive,
-        metavar="N",
-        help="compile beforehand, with N processes and nothing measured meanwhile",
+    parser.add_argument(
+        "packages", nargs="+", type=Path, metavar="FOLDER", help="a package, or a folder of packages"
+    )
+    add_options(
+        parser, SEVERAL, json={"metavar": "FOLDER", "help": "write each op's result to FOLDER/OP.json"}
     )
     return parser
-
-
-def positive(text: str) -> int:
-    """A whole number of at least 1."""
-    value = int(text)
-    if value < 1:
-        raise ValueError(text)
-    return value
 
 
 def main(argv: Sequence[str] | None = None) -> int:
