@@ -117,10 +117,8 @@ def prove(goal: Int, facts: Facts) -> bool:
 
 @lru_cache(maxsize=16384)
 def _prove(goal: Int, facts: Facts) -> tuple[bool, int]:
-    goal = canonical(goal, facts)
-    known = [canonical(k, facts) for k in facts.known]
-    search = _Search(known, facts.data)
-    return search.run(goal, 12), search.steps
+    search = _Search(_ground(facts))
+    return search.run(canonical(goal, facts), 12), search.steps
 
 
 class Exhausted(Exception):
@@ -153,26 +151,86 @@ def _spend(steps: int) -> None:
             raise Exhausted
 
 
-class _Search:
-    def __init__(self, known: list[Int], data: tuple[DataBound, ...]) -> None:
-        self.data = data
-        self.steps = 0
-        self.seen: dict[Int, int] = {}
+class _Ground:
+    """What proofs from the same facts share: the facts in the one form, and what is plain by them."""
+
+    def __init__(self, facts: Facts) -> None:
+        known = [canonical(k, facts) for k in facts.known]
+        self.bounds = facts.data
         self.positive: set[Atom] = set()
         for k in known:
             m = k + 1
             if len(m.terms) == 1 and m.terms[0][1] == 1:
                 self.positive.update(a for a, _ in m.terms[0][0])
         self.known = list(dict.fromkeys(k for k in known if k.constant is None))
-        self.effort = EFFORT * USUAL // max(USUAL, len(self.known))
         self.least: dict[Terms, int] = {}
         for varying, constant in map(_parts, self.known):
             self.least[varying] = min(constant, self.least.get(varying, constant))
-        self.plain = [k for k in self.known if not k.free_indices() and not self._obvious(k)]
+        self.plain = [k for k in self.known if not k.free_indices() and not self.obvious(k)]
+
+    def obvious(self, goal: Int) -> bool:
+        """All terms are non-negative once positive atoms are written as 1 + something."""
+        c = goal.constant
+        if c is not None:
+            return c >= 0
+        if self.positive and any(c < 0 for _, c in goal.terms):
+            goal = goal.substitute(lambda a: Int.of(a) + 1 if a in self.positive else _keep(a))
+        return all(c > 0 and all(p % 2 == 0 or self._non_negative(a) for a, p in m) for m, c in goal.terms)
+
+    def close(self, goal: Int) -> bool:
+        """The goal is a fact plus a constant that is not negative."""
+        varying, constant = _parts(goal)
+        least_known = self.least.get(varying)
+        return least_known is not None and constant >= least_known
+
+    def sign(self, coefficient: Int) -> int:
+        """1 or -1 where it is plain, else 0."""
+        return 1 if self.obvious(coefficient) else -1 if self.obvious(-coefficient) else 0
+
+    def data(self, atom: Datum) -> list[Int]:
+        """What the facts say of one element."""
+        result = []
+        for bound in self.bounds:
+            if bound.tensor == atom.tensor and len(bound.indices) == len(atom.indices):
+                table = dict(zip(bound.indices, atom.indices, strict=True))
+                result.append(
+                    bound.slack.substitute(lambda a, t=table: t.get(a.name) if isinstance(a, Index) else None)  # type: ignore[misc]
+                )
+        return result
+
+    def _non_negative(self, atom: Atom) -> bool:
+        match atom:
+            case Dim() | Mod():
+                return True
+            case Index():
+                return Int.of(atom) in self.known
+            case FloorDiv(num, den):
+                return self.obvious(num) and self.obvious(den)
+            case Datum():
+                return any(b == Int.of(atom) for b in self.data(atom))
+            case Least(args):
+                return all(self.obvious(a) for a in args)
+            case Greatest(args):
+                return any(self.obvious(a) for a in args)
+
+
+@lru_cache(maxsize=1024)
+def _ground(facts: Facts) -> _Ground:
+    return _Ground(facts)
+
+
+class _Search:
+    """The search for a proof of one goal."""
+
+    def __init__(self, ground: _Ground) -> None:
+        self.ground = ground
+        self.steps = 0
+        self.seen: dict[Int, int] = {}
+        self.effort = EFFORT * USUAL // max(USUAL, len(ground.known))
 
     def run(self, goal: Int, depth: int) -> bool:
-        self.steps += len(goal.terms) + len(self.known)
-        if self._obvious(goal) or self._close(goal):
+        self.steps += len(goal.terms) + len(self.ground.known)
+        if self.ground.obvious(goal) or self.ground.close(goal):
             return True
         self.effort -= 1
         if depth == 0 or self.effort <= 0 or self.seen.get(goal, -1) >= depth:
@@ -183,36 +241,6 @@ class _Search:
     def run_all(self, goals: tuple[Int, ...], depth: int) -> bool:
         return all(self.run(g, depth) for g in goals)
 
-    def _obvious(self, goal: Int) -> bool:
-        """All terms are non-negative once positive atoms are written as 1 + something."""
-        c = goal.constant
-        if c is not None:
-            return c >= 0
-        if self.positive and any(c < 0 for _, c in goal.terms):
-            goal = goal.substitute(lambda a: Int.of(a) + 1 if a in self.positive else _keep(a))
-        return all(c > 0 and all(p % 2 == 0 or self._non_negative(a) for a, p in m) for m, c in goal.terms)
-
-    def _close(self, goal: Int) -> bool:
-        """The goal is a fact plus a constant that is not negative."""
-        varying, constant = _parts(goal)
-        least_known = self.least.get(varying)
-        return least_known is not None and constant >= least_known
-
-    def _non_negative(self, atom: Atom) -> bool:
-        match atom:
-            case Dim() | Mod():
-                return True
-            case Index():
-                return Int.of(atom) in self.known
-            case FloorDiv(num, den):
-                return self._obvious(num) and self._obvious(den)
-            case Datum():
-                return any(b == Int.of(atom) for b in self._data(atom))
-            case Least(args):
-                return all(self._obvious(a) for a in args)
-            case Greatest(args):
-                return any(self._obvious(a) for a in args)
-
     def _options(self, goal: Int) -> Iterable[tuple[Int, ...]]:
         """Sets of goals, each set of which implies this one."""
         atoms = list(dict.fromkeys(a for m, _ in goal.terms for a, _ in m))
@@ -221,23 +249,20 @@ class _Search:
             if split is None:
                 continue
             coefficient, rest = split
-            sign = self._sign(coefficient)
+            sign = self.ground.sign(coefficient)
             if sign:
                 yield from self._replace(atom, coefficient, rest, sign)
-        for fact in self.plain:
+        for fact in self.ground.plain:
             yield (goal - fact,)
             for atom in {a for m, _ in goal.terms for a, _ in m if isinstance(a, Dim)}:
                 if any(m for m, _ in goal.terms if len(m) > 1):
                     yield (goal - fact * Int.of(atom),)
 
-    def _sign(self, coefficient: Int) -> int:
-        return 1 if self._obvious(coefficient) else -1 if self._obvious(-coefficient) else 0
-
     def _replace(self, atom: Atom, coefficient: Int, rest: Int, sign: int) -> Iterable[tuple[Int, ...]]:
         unit = coefficient.constant in (1, -1)
         match atom:
             case Index() | Datum():
-                facts = [*self.known, *(self._data(atom) if isinstance(atom, Datum) else ())]
+                facts = [*self.ground.known, *(self.ground.data(atom) if isinstance(atom, Datum) else ())]
                 for fact in facts:
                     bound = _split(fact, atom)
                     if bound is not None and bound[0].constant == sign:
@@ -261,16 +286,6 @@ class _Search:
                     yield from ((g,) for g in goals)
             case Dim():
                 return
-
-    def _data(self, atom: Datum) -> list[Int]:
-        result = []
-        for bound in self.data:
-            if bound.tensor == atom.tensor and len(bound.indices) == len(atom.indices):
-                table = dict(zip(bound.indices, atom.indices, strict=True))
-                result.append(
-                    bound.slack.substitute(lambda a, t=table: t.get(a.name) if isinstance(a, Index) else None)  # type: ignore[misc]
-                )
-        return result
 
 
 def _parts(value: Int) -> tuple[Terms, int]:

@@ -71,11 +71,25 @@ Atom = Dim | Index | FloorDiv | Mod | Datum | Least | Greatest
 Monomial = tuple[tuple[Atom, int], ...]
 
 
+class _Hashed:
+    """What keeps the hash of a whole tree once it has been asked for."""
+
+    __slots__ = ("kept_hash",)
+    kept_hash: int
+
+
 @dataclass(frozen=True, slots=True)
-class Int:
+class Int(_Hashed):
     """A polynomial: ``terms`` maps monomials to non-zero integer coefficients, sorted."""
 
     terms: tuple[tuple[Monomial, int], ...]
+
+    def __hash__(self) -> int:
+        try:
+            return self.kept_hash
+        except AttributeError:
+            object.__setattr__(self, "kept_hash", found := hash(self.terms))
+            return found
 
     # construction ---------------------------------------------------------
     @staticmethod
@@ -91,6 +105,11 @@ class Int:
         more = Int.of(other)
         if not (self.terms and more.terms):
             return self if self.terms else more
+        if (c := more.constant) is not None:  # a constant stands last
+            *varying, (monomial, last) = self.terms
+            if monomial:
+                return Int((*self.terms, *more.terms))
+            return Int((*varying, ((), last + c)) if last + c else tuple(varying))
         return _gather([*self.terms, *more.terms])
 
     __radd__ = __add__
@@ -147,7 +166,7 @@ class Int:
 
     def free_indices(self) -> frozenset[str]:
         """Names of the indices that it depends on, through data and divisions too."""
-        return frozenset(a.name for a in self.atoms() if isinstance(a, Index))
+        return _free_indices(self)
 
     def dims(self) -> frozenset[str]:
         """Names of the dims in it."""
@@ -227,6 +246,11 @@ class Int:
             text = "*".join(factors)
             parts.append(f" {sign} {text}" if parts else (f"-{text}" if c < 0 else text))
         return "".join(parts)
+
+
+@lru_cache(maxsize=65536)
+def _free_indices(value: Int) -> frozenset[str]:
+    return frozenset(a.name for a in value.atoms() if isinstance(a, Index))
 
 
 ZERO = Int(())
@@ -413,5 +437,5 @@ def _gather(terms: list[tuple[Monomial, int]]) -> Int:
         total[monomial] = total.get(monomial, 0) + c
     kept = [(m, c) for m, c in total.items() if c]
     if len(kept) > 1:
-        kept.sort(key=lambda t: (-len(t[0]), [_order(e) for e in t[0]]))
+        kept.sort(key=lambda t: (-len(t[0]), [(_rank(a), -p) for a, p in t[0]]))
     return Int(tuple(kept))

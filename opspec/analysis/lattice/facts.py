@@ -112,26 +112,16 @@ class Facts:
     def proves(self, value: Int, context: Iterable[Int] = (), *, least: int = 0) -> bool:
         """Whether ``value >= 0`` follows, where every dim is at least ``least`` (0 or 1)."""
         facts = (*self.known, *context)
-        raised = self._raised if least else _same
-        if _prove(raised(value), tuple(map(raised, facts))):
+        if least:
+            proven = _prove(_raised(value, self.multiples), tuple(_raised(f, self.multiples) for f in facts))
+        else:
+            proven = _prove(value, facts)
+        if proven:
             return True
         parts = split(value)
         return parts is not None and all(
             self.proves(part, (*context, *given), least=least) for part, given in parts
         )
-
-    def _raised(self, value: Int) -> Int:
-        """Each dim, and each exact quotient of dims, written as its own excess over 1."""
-
-        def change(atom: Atom) -> Int | None:
-            match atom:
-                case Dim():
-                    return Int.of(atom) + 1
-                case FloorDiv(num, den) if self.divides(num, den):
-                    return Int.of(Dim(f"{num}//{den}")) + 1
-            return None
-
-        return value.substitute(change)
 
     def relaxed(self, constraint: Int) -> Int | None:
         """A weaker constraint without data, by the declared bounds of lengths; None if there is none."""
@@ -167,8 +157,19 @@ class Facts:
         return self.proves(value - 1, least=1)
 
 
-def _same(value: Int) -> Int:
-    return value
+@lru_cache(maxsize=65536)
+def _raised(value: Int, multiples: tuple[tuple[Int, Int], ...]) -> Int:
+    """Each dim, and each exact quotient of dims, written as its own excess over 1."""
+
+    def change(atom: Atom) -> Int | None:
+        match atom:
+            case Dim():
+                return Int.of(atom) + 1
+            case FloorDiv(num, den) if (num, den) in multiples:
+                return Int.of(Dim(f"{num}//{den}")) + 1
+        return None
+
+    return value.substitute(change)
 
 
 def split(value: Int) -> list[tuple[Int, tuple[Int, ...]]] | None:
