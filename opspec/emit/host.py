@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import assert_never
 
 from opspec.ir.dtypes import I4, DTypeParam, Storage
 from opspec.ir.integers import Atom, Datum, Dim, FloorDiv, Greatest, Index, Int, Least, Mod, floor_div
 from opspec.ir.program import Tensor
 
+Own = Callable[[Atom], str | None]
 
-def host_int(value: Int, names: Mapping[str, str], tight: bool = False) -> str:
-    """An extent as a Python expression of dims; in parentheses where ``tight`` and compound."""
+
+def _nothing(atom: Atom) -> str | None:  # noqa: ARG001  # whatever it is
+    return None
+
+
+def host_int(value: Int, names: Mapping[str, str], tight: bool = False, own: Own = _nothing) -> str:
+    """An extent as a Python expression of dims; in parentheses where ``tight`` and compound.
+
+    ``own`` prints what stands there in another way, and gives None for other atoms.
+    """
     if not value.terms:
         return "0"
     text, first = "", True
     for monomial, c in sorted(value.terms, key=lambda t: t[1] < 0):
-        factors = [_power(_atom(a, names), p) for a, p in monomial]
+        factors = [_power(own(a) or _atom(a, names, own), p) for a, p in monomial]
         if abs(c) != 1 or not factors:
             factors.insert(0, str(abs(c)))
         part = " * ".join(factors)
         text += (f"-{part}" if c < 0 else part) if first else f" {'-' if c < 0 else '+'} {part}"
         first = False
-    simple = len(value.terms) == 1 and (value.constant is not None or isinstance(value.atom, Dim))
+    simple = len(value.terms) == 1 and (value.constant is not None or isinstance(value.atom, Dim | Index))
     if tight:
         return text if simple or strip_parens(text) != text else f"({text})"
     return strip_parens(text)
@@ -36,18 +45,18 @@ def _power(text: str, power: int) -> str:
     return f"{text}**{power}" if text.isidentifier() else f"{text} ** {power}"
 
 
-def _atom(atom: Atom, names: Mapping[str, str]) -> str:
+def _atom(atom: Atom, names: Mapping[str, str], own: Own) -> str:
     match atom:
         case Dim(name) | Index(name):
             return names[name]
         case FloorDiv(num, den):
-            return f"({host_int(num, names, tight=True)} // {host_int(den, names, tight=True)})"
+            return f"({host_int(num, names, True, own)} // {host_int(den, names, True, own)})"
         case Mod(num, den):
-            return f"({host_int(num, names, tight=True)} % {host_int(den, names, tight=True)})"
+            return f"({host_int(num, names, True, own)} % {host_int(den, names, True, own)})"
         case Least(args):
-            return f"min({', '.join(host_int(a, names) for a in args)})"
+            return f"min({', '.join(host_int(a, names, own=own) for a in args)})"
         case Greatest(args):
-            return f"max({', '.join(host_int(a, names) for a in args)})"
+            return f"max({', '.join(host_int(a, names, own=own) for a in args)})"
         case Datum():
             raise AssertionError("a length that is data is not known on the host")
         case _:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from opspec.emit.choice import Choice, Sizes, choice_of
 from opspec.emit.signature import KernelText
@@ -38,24 +38,16 @@ def _steps(
 ) -> Choice:
     """A scan: a few columns a program, of each so many parts that four warps have two columns a thread, and of
     a part so many steps as registers hold of what is read."""
-    together = min(PARTED, sizes.chunk)
-    lines: list[str] = []
-    done: list[str] = []
-    for axis in (a for a in fast_axes(graph) if a in variant.roles.grid and a in text.blocks):
-        most = f"launch.share({', '.join([str(together), *done])})" if done else min(COLUMNS, together)
-        lines.append(
-            f"{text.blocks[axis]} = launch.power_of_2({extent[axis]}, {min(SECTOR, together)}, {most})"
-        )
-        done.append(text.blocks[axis])
     (axis,) = variant.roles.stream
-    others = [a for a in variant.roles.grid if a in text.blocks and text.blocks[a] not in done]
-    for name in (axis, *others):
-        lines.append(f"{text.blocks[name]} = launch.share({', '.join([str(together), *done])})")
-        done.append(text.blocks[name])
+    together = min(PARTED, sizes.chunk)
+    blocks = _Blocks(text, together)
+    for name in _fast(graph, variant, text):
+        blocks.cover(name, extent[name], min(SECTOR, together), min(COLUMNS, together))
+    blocks.share([axis, *variant.roles.grid])
     kept = [len(s.kept) for s in statements(variant.program.body) if isinstance(s, Unroll)]
     deep = min(STEPS // (1 << max(max(kept) - 1, 0).bit_length()), max(sizes.chunk // 8, 1), STEPS // 2)
-    lines.append(f"{text.blocks[f'{axis}.step']} = {max(deep, 1)}")
-    return choice_of(text, lines, warps=f"launch.warps({' * '.join(done)}, {BESIDE})", stages="1")
+    lines = [*blocks.lines, f"{text.blocks[f'{axis}.step']} = {max(deep, 1)}"]
+    return choice_of(text, lines, warps=blocks.warps(BESIDE), stages="1")
 
 
 def _windows(
@@ -63,25 +55,51 @@ def _windows(
 ) -> Choice:
     """A tile of one row where a row is long, and as many rows behind each other as taps leave registers for."""
     together = min(TOGETHER, sizes.pointwise)
-    lines: list[str] = []
-    done: list[str] = []
-    held = next(a.name for a in variant.program.axes if a.rows)
-    fast = [a for a in fast_axes(graph) if a in variant.roles.grid and a in text.blocks]
-    rest = [a for a in variant.roles.grid if a in text.blocks and a not in fast]
-    for axis in fast:
-        most = f"launch.share({', '.join([str(together), *done])})"
-        lines.append(
-            f"{text.blocks[axis]} = launch.power_of_2({extent[axis]}, 1, {most if done else together})"
-        )
-        done.append(text.blocks[axis])
-    for axis in rest:
-        lines.append(f"{text.blocks[axis]} = launch.share({', '.join([str(together), *done])})")
-        done.append(text.blocks[axis])
+    blocks = _Blocks(text, together)
+    for name in _fast(graph, variant, text):
+        blocks.cover(name, extent[name], 1, together)
+    blocks.share(variant.roles.grid)
     taps = ", ".join(
         extent[a.name] if prove(a.extent - 1, facts_of(graph.block.op)) else f"max({extent[a.name]}, 1)"
         for a in variant.program.axes
         if a.role == "stream"
     )
-    rows = text.blocks[f"{held}.step"]
-    lines.append(f"{rows} = min(launch.share({HELD}, {taps}), {DEEP})")
-    return choice_of(text, lines, warps=f"launch.warps({' * '.join(done)}, {ACROSS})", stages="1")
+    held = next(a.name for a in variant.program.axes if a.rows)
+    lines = [*blocks.lines, f"{text.blocks[f'{held}.step']} = min(launch.share({HELD}, {taps}), {DEEP})"]
+    return choice_of(text, lines, warps=blocks.warps(ACROSS), stages="1")
+
+
+def _fast(graph: Graph, variant: Variant, text: KernelText) -> list[str]:
+    """The axes of programs that run along memory."""
+    return [a for a in fast_axes(graph) if a in variant.roles.grid and a in text.blocks]
+
+
+class _Blocks:
+    """Blocks that are chosen one after the other, ``together`` elements in all at most."""
+
+    def __init__(self, text: KernelText, together: int) -> None:
+        self.text, self.together = text, together
+        self.lines: list[str] = []
+        self.done: list[str] = []
+
+    def cover(self, axis: str, extent: str, least: int, most: int) -> None:
+        """A block along memory, as long as its axis: the first up to ``most``, others up to what is left."""
+        limit = self._left() if self.done else str(most)
+        self._take(axis, f"launch.power_of_2({extent}, {least}, {limit})")
+
+    def share(self, axes: Iterable[str]) -> None:
+        """The other blocks of these axes, each of what is left."""
+        for axis in axes:
+            if axis in self.text.blocks and self.text.blocks[axis] not in self.done:
+                self._take(axis, self._left())
+
+    def warps(self, each: int) -> str:
+        """So many warps that a thread has ``each`` elements."""
+        return f"launch.warps({' * '.join(self.done)}, {each})"
+
+    def _take(self, axis: str, size: str) -> None:
+        self.lines.append(f"{self.text.blocks[axis]} = {size}")
+        self.done.append(self.text.blocks[axis])
+
+    def _left(self) -> str:
+        return f"launch.share({', '.join([str(self.together), *self.done])})"

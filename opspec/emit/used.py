@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from opspec.emit.host import host_int, strip_parens
+from opspec.emit.host import host_int
 from opspec.emit.launcher import quoted
-from opspec.ir.integers import Datum, Dim, FloorDiv, Greatest, Index, Int, Least, Mod, index
+from opspec.ir.integers import Atom, Datum, Greatest, Int, Least, index
 from opspec.ir.program import Boundary, Define, Op
 from opspec.ir.values import (
     Binary,
@@ -233,34 +233,18 @@ def _fresh(name: str, names: Mapping[str, str]) -> str:
 
 def _int(value: Int, names: Mapping[str, str], *, tight: bool = False) -> str:
     """An integer expression over grids."""
-    parts: list[str] = []
-    for monomial, c in sorted(value.terms, key=lambda t: t[1] < 0):
-        factors = [_atom(a, names) for a, p in monomial for _ in range(p)]
-        if abs(c) != 1 or not factors:
-            factors.insert(0, str(abs(c)))
-        sign = "-" if c < 0 else "+"
-        parts.append((f"{sign} " if parts else sign.strip("+")) + " * ".join(factors))
-    text = " ".join(parts) or "0"
-    return f"({text})" if tight and len(parts) + text.count(" * ") > 1 else text
 
+    def own(atom: Atom) -> str | None:
+        match atom:
+            case Datum(tensor, indices):
+                return f"checked.pick({', '.join([names[tensor], *(_int(i, names) for i in indices)])})"
+            case Least(args):
+                return f"checked.least({', '.join(_int(a, names) for a in args)})"
+            case Greatest(args):
+                return f"checked.greatest({', '.join(_int(a, names) for a in args)})"
+        return None
 
-def _atom(atom: object, names: Mapping[str, str]) -> str:
-    match atom:
-        case Dim(name) | Index(name):
-            return names[name]
-        case FloorDiv(num, den):
-            return f"({_int(num, names, tight=True)} // {_int(den, names, tight=True)})"
-        case Mod(num, den):
-            return f"({_int(num, names, tight=True)} % {_int(den, names, tight=True)})"
-        case Datum(tensor, indices):
-            at = "".join(f", {strip_parens(_int(i, names))}" for i in indices)
-            return f"checked.pick({names[tensor]}{at})"
-        case Least(args):
-            return f"checked.least({', '.join(_int(a, names) for a in args)})"
-        case Greatest(args):
-            return f"checked.greatest({', '.join(_int(a, names) for a in args)})"
-        case _:
-            raise AssertionError(atom)
+    return host_int(value, names, tight, own)
 
 
 def _condition(value: Value, names: Mapping[str, str]) -> str:
@@ -273,7 +257,7 @@ def _condition(value: Value, names: Mapping[str, str]) -> str:
         case Literal(value=number):
             return repr(number) if number >= 0 else f"({number!r})"
         case Read(name=name, indices=at):
-            return _atom(Datum(name, at), names)
+            return _int(Int.of(Datum(name, at)), names)
         case Compare(op=op, a=a, b=b):
             return f"({_condition(a, names)} {RELATION[op]} {_condition(b, names)})"
         case Binary(op=op, a=a, b=b):
