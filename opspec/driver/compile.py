@@ -112,7 +112,7 @@ def merged(launch: KernelLaunch, dims: dict[str, int]) -> dict[str, int]:
     return out
 
 
-Tiles = tuple[tuple[int, ...] | None, ...] | None
+Tiles = tuple[tuple[int | None, ...] | None, ...] | None
 
 
 def started(
@@ -175,7 +175,7 @@ def _compile(
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    from opspec.runtime.launch import Units
+    from opspec.runtime.launch import Units, leading
 
     names = identifiers(op)
     values: dict[str, int] = {}
@@ -198,7 +198,7 @@ def _compile(
             element = POINTER[_concrete(tensor.dtype, dtypes).name][1:]
             if isinstance(tile, Units):
                 element = f"i{8 * tile.moved.itemsize}"
-            signature[descriptor(tensor.name)] = f"tensordesc<{element}{list(tile)}>"
+            signature[descriptor(tensor.name)] = f"tensordesc<{element}{list(leading(tile)[1])}>"
     for name in op.dims:
         signature[names[name]] = "i32"
         values[names[name]] = dims[name]

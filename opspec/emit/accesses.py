@@ -52,6 +52,7 @@ class Accesses:
         self.level = 1
         self.sweep: tuple[str, int, int] | None = None
         self.open: tuple[str, ...] = ()
+        self.step: Loop | None = None  # the innermost loop that is open
         self.implied: tuple[Value, ...] = ()
         self.edges: dict[str, tuple[Int, str]] = {}
         self.edge = ""
@@ -118,7 +119,7 @@ class Accesses:
         return descriptor(tensor) if tensor in self.tiles else pointer(tensor)
 
     def corner(self, tensor: str, at: tuple[Int, ...]) -> str:
-        """Where a tile begins, an index for each axis of its tensor."""
+        """Where a tile begins, an index for each axis of its tensor; single indices come first, as in its descriptor."""
         out = []
         for i, axis in zip(at, self.tiles[tensor], strict=True):
             if axis is None:
@@ -130,7 +131,8 @@ class Accesses:
         tile = self.tiles[tensor]
         if isinstance(tile, Units) and out[-1] != "0":
             out[-1] = f"{out[-1]} // {tile.elements}"
-        return f"[{', '.join(out)}]"
+        order = sorted(range(len(tile)), key=lambda k: tile[k] is not None)
+        return f"[{', '.join(out[k] for k in order)}]"
 
     def places(self, axis: str) -> str:
         """The places of a block dimension behind its first one, in the order in which the kernel holds them."""

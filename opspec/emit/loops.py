@@ -77,8 +77,9 @@ class Loops(Accesses):
         self.scopes.append({})
         outer, self.sweep = self.sweep, (s.axis, s.sweep, s.sweeps)
         self.open = (*self.open, s.axis)
+        around, self.step = self.step, s
         self.block(s.body)
-        self.open = self.open[:-1]
+        self.open, self.step = self.open[:-1], around
         self.started.pop(s.axis, None)
         self.sweep = outer
         self.scopes.pop()

@@ -382,7 +382,7 @@ class Starts:
                 own = (
                     None
                     if tile is None
-                    else ["1" if a is None else f'options["{text.blocks[a]}"]' for a in tile]
+                    else ["None" if a is None else f'options["{text.blocks[a]}"]' for a in tile]
                 )
                 if own is not None and isinstance(tile, Units):
                     counted = [*own[:-1], f"{own[-1]} // {tile.elements}"]

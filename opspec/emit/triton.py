@@ -19,7 +19,7 @@ from opspec.emit.narrow import print_narrow
 from opspec.emit.running import across_memory, print_counted, print_locate, print_scan
 from opspec.emit.signature import KernelText, stride
 from opspec.ir.dtypes import F8E4M3, F8E5M2, F32, I4, I8, DType, Storage
-from opspec.ir.values import Cast, Extent, Literal, Monoid, Read, Value, walk
+from opspec.ir.values import Cast, Extent, Literal, Monoid, Read, Value, free_indices, walk
 from opspec.schedule.access import plain
 from opspec.schedule.tile import (
     AxisPlan,
@@ -39,6 +39,7 @@ from opspec.schedule.tile import (
     TileProgram,
     Unroll,
     Write,
+    assigned,
     statements,
 )
 
@@ -398,7 +399,7 @@ class _Printer(Loops):
         inside = [self.mask(o.masks, o.axes) if o.apart else "None" for o in (s.a, s.b)]
         acc = s.var.name if s.accumulate else self.identity("sum", s.var.axes, s.var.dtype)
         args = [
-            self.operand(s.a, "widen_pairs"),
+            self.renewed(s.a, self.operand(s.a, "widen_pairs")),
             self.operand(s.b, "widen"),
             *inside,
             acc,
@@ -413,11 +414,11 @@ class _Printer(Loops):
         units = self.stored_units(s.b)
         if units is not None and not s.b.masks:
             into = self.x.storage(s.b.cast if s.b.cast is not None else F32)
-            args = [self.operand(s.a, "widen_pairs"), units[2], TL[units[1].name], into]
+            args = [self.renewed(s.a, self.operand(s.a, "widen_pairs")), units[2], TL[units[1].name], into]
             args += [str(s.b.axes.index(units[0])), *([s.var.name] if s.accumulate else [])]
             self.put(f"{s.var.name} = {self.x.call('dot_units', *args)[0]}")
             return
-        a, b = self.operand(s.a, "widen_pairs"), self.operand(s.b, "widen")
+        a, b = self.renewed(s.a, self.operand(s.a, "widen_pairs")), self.operand(s.b, "widen")
         acc = f", {s.var.name}" if s.accumulate else ""
         kind = (
             f'input_precision="{s.precision}"' if s.var.dtype is F32 else f"out_dtype={TL[s.var.dtype.name]}"
@@ -426,6 +427,25 @@ class _Printer(Loops):
             # the unit adds products of f8 in 14 bits: after each step what it has goes to an f32
             kind += f", max_num_imprecise_acc={self.blocks[s.a.axes[1]]}"
         self.put(f"{s.var.name} = tl.dot({a}, {b}{acc}, {kind})")
+
+    def renewed(self, o: Operand, text: str) -> str:
+        """A left operand that is computed and stays the same in a loop with other products, for each step anew.
+
+        A matrix unit takes such an operand from registers, and the assembler of CUDA 12.8 gives these registers
+        to the other products too: from the second step on the first product is wrong. One that is only loaded
+        is taken from shared memory.
+        """
+        step = self.step
+        if step is None or not self.x.dims[step.axis] or text in self.raw or step.axis in o.axes:
+            return text
+        body = list(statements(step.body))
+        changing = {v.name for x in body for v in assigned(x)}
+        read = {v.name for v in walk(o.value) if isinstance(v, Read)}
+        if sum(isinstance(x, Multiply) for x in body) < 2 or changing & read:
+            return text
+        if step.axis in free_indices(o.value):
+            return text
+        return self.x.call("renewed", text, f"{self.names[step.axis]}_start")[0]
 
     def narrow_operand(self, o: Operand, want: Storage) -> tuple[str, int] | None:
         """An operand that is held in the 16 bits in which it enters a product."""

@@ -93,6 +93,15 @@ def _elements(code, dtype: tl.constexpr):
 
 
 @triton.jit
+def renewed(x, place):
+    """``x`` as it is, by an operation that a compiler must do in every step of a loop at ``place`` (0 or more)."""
+    bits: tl.constexpr = x.dtype.primitive_bitwidth
+    kind: tl.constexpr = tl.int8 if bits == 8 else tl.int16 if bits == 16 else tl.int32
+    nothing = (tl.cast(place, tl.int64) >> 63).to(kind)
+    return (x.to(kind, bitcast=True) | nothing).to(x.dtype, bitcast=True)
+
+
+@triton.jit
 def any_nan(x):
     """Whether any element of a block is NaN."""
     return tl.max((x != x).to(tl.int32)) > 0

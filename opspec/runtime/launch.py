@@ -222,7 +222,10 @@ def without_edges(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if not name.startswith("EDGE_")}
 
 
-class Units(tuple[int, ...]):
+Moved = tuple[int | None, ...]  # of each axis the extent of a tile; None: a single index
+
+
+class Units(tuple[int | None, ...]):
     """The tile of a tensor of which several elements move as one integer of type ``moved``: its last extent counts
     these."""
 
@@ -276,15 +279,26 @@ def has_tensor_memory(device: torch.device) -> bool:
 
 
 def describe(
-    tensors: Sequence[torch.Tensor], tiles: Sequence[tuple[int, ...] | None]
+    tensors: Sequence[torch.Tensor], tiles: Sequence[Moved | None]
 ) -> tuple[torch.Tensor | TensorDescriptor, ...]:
     """Each tensor as a descriptor of its tile, or as it is where it has none."""
     return tuple(t if tile is None else _descriptor(t, tile) for t, tile in zip(tensors, tiles, strict=True))
 
 
-def _descriptor(tensor: torch.Tensor, tile: tuple[int, ...]) -> TensorDescriptor:
-    moved = tensor.view(tile.moved) if isinstance(tile, Units) else tensor
-    made = TensorDescriptor(moved, list(moved.shape), list(moved.stride()), list(tile))
+def leading(tile: Moved) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The order of a descriptor's axes, and what its tile then is: single indices come first.
+
+    Only behind such does Triton drop them from a load; else a tile that does not change goes through registers
+    on its way to a product.
+    """
+    order = tuple(sorted(range(len(tile)), key=lambda k: tile[k] is not None))
+    return order, tuple(tile[k] or 1 for k in order)
+
+
+def _descriptor(tensor: torch.Tensor, tile: Moved) -> TensorDescriptor:
+    order, block = leading(tile)
+    moved = (tensor.view(tile.moved) if isinstance(tile, Units) else tensor).permute(order)
+    made = TensorDescriptor(moved, list(moved.shape), list(moved.stride()), list(block))
     made.source = tensor  # what a call knows it by
     return made
 

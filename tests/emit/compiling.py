@@ -17,6 +17,8 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from held import held_operands
+
 from opspec.diagnostics import Failure
 from opspec.driver import compile as compiling
 from opspec.driver import verify
@@ -125,7 +127,7 @@ def _compile(request: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
                         rows.append(
                             {
                                 "kernel": c.kernel, "dims": dims, "spills": c.spills, "registers": c.registers,
-                                "shared": c.shared, "wgmma": c.wgmma, "ttir": str(c.asm["ttir"]) if request.get("ttir") else "", "ptx": str(c.asm.get("ptx", "")) if request.get("ttir") else "",
+                                "held": held_operands(str(c.asm["ttgir"])), "shared": c.shared, "wgmma": c.wgmma, "ttir": str(c.asm["ttir"]) if request.get("ttir") else "", "ptx": str(c.asm.get("ptx", "")) if request.get("ttir") else "",
                             }
                         )  # fmt: skip
     return rows

@@ -52,3 +52,17 @@ def test_a_long_record_of_lengths_is_stated_in_few_parts():
     assert abs(sum(w * n for w, n in few) / true - 1) < 1e-3
     assert [n for _, n in few] == sorted({n for _, n in few})
     assert _few({5: Fraction(1), 3: Fraction(2)}) == [(2, 3), (1, 5)]
+
+
+@pytest.mark.parametrize(("dtype", "allowed"), [("f8e4m3", ", relative=0.00048828125)"), ("bf16", "+ 16)")])
+def test_a_driver_allows_what_sums_of_f8_products_lose(tmp_path, dtype, allowed):
+    path = tmp_path / "spec.op"
+    path.write_text(
+        f"op f[M, N, K](a: {dtype}[M, K], b: {dtype}[N, K]) -> c: f32[M, N] {{\n"
+        "  kernel k { c[m, n] = sum[k](a[m, k] * b[n, k]) }\n}\n"
+        "workload w for f { M = 64, N = 64, K = 64 }\n",
+        encoding="utf-8",
+    )
+    text = build_package(load(path), "spec.op", limits()).files["bench.py"]
+    (line,) = (line for line in text.splitlines() if "bench.Tolerance(" in line)
+    assert line.rstrip(",").endswith(allowed)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from checking import compiled
+from held import held_operands
 
 HERE = Path(__file__).parent
 CORPUS = sorted((HERE / "corpus").glob("*.op"))
@@ -27,6 +28,7 @@ FEW = (
     "arg_masked",
     "scan_monoids",
     "nibbles",
+    "held_operands",
 )
 LEARNT = ("complex_pairs", "log_attend", "norm_gate", "prefix_causal", "two_level_pages", "zero_points")
 ON_THE_MATRIX_UNIT = {*LEARNT, "cauchy", "nearest_code", "prototypes", "retention", "router"} - {
@@ -46,6 +48,7 @@ def check(name: str) -> None:
     # extents of 1 and scalars equal to 1 are constants to Triton, and so take other paths
     answer = compiled(text(name), 1, 96)
     assert "broken" not in answer, answer["broken"]
+    assert not [row["kernel"] for row in answer["compiled"] if row["held"]]
 
 
 @pytest.mark.parametrize("name", FEW)
@@ -85,6 +88,41 @@ def test_a_product_of_16_bits_runs_on_the_matrix_unit():
     answer = compiled(text("matmul"), 4096)
     assert all(row["wgmma"] for row in answer["compiled"])
     assert not any(row["spills"] for row in answer["compiled"])
+
+
+@pytest.mark.parametrize("extents", [(16, 16, 2048, 64), (8, 16, 2048, 128), (1, 2, 100, 48)])
+def test_no_operand_waits_in_registers_beside_other_products(extents: tuple[int, ...]):
+    answer = compiled(text("held_operands"), dict(zip("BHLD", extents, strict=True)))
+    assert "broken" not in answer, answer["broken"]
+    assert not [row["kernel"] for row in answer["compiled"] if row["held"]]
+    assert extents[2] < 2048 or any(row["wgmma"] for row in answer["compiled"])
+
+
+@pytest.mark.parametrize("path", ["attention/prefill", "attention/decode", "world_model/latent_block"])
+def test_nor_in_the_chains_that_are_shipped(path: str):
+    text = (HERE.parents[1] / "specs" / f"{path}.op").read_text(encoding="utf-8")
+    answer = compiled(text, 64, 1024)
+    assert "broken" not in answer, answer["broken"]
+    assert not [row["kernel"] for row in answer["compiled"] if row["held"]]
+
+
+WAITING = """
+%q = tt.reshape %x : tensor<1x64x1x64xbf16, #linear> -> tensor<64x64xbf16, #dot>
+%sum:2 = scf.for %j = %zero to %end step %c64 iter_args(%m = %a, %o = %b) -> (tensor<64xf32>, tensor<64x64xf32>) : i32 {
+  %s = ttng.warp_group_dot %q, %k, %none {isAsync = true} : tensor<64x64xbf16, #dot> * !ttg.memdesc<64x64xbf16, #smem>
+  %p, %r = tt.split %s : tensor<64x64x2xf32>
+  %w = ttng.warp_group_dot %p, %v, %o {isAsync = true} : tensor<64x64xbf16, #dot> * !ttg.memdesc<64x64xbf16, #smem>
+  scf.yield %m, %w : tensor<64xf32>, tensor<64x64xf32>
+}
+"""
+
+
+def test_what_waits_in_registers_is_found():
+    assert held_operands(WAITING) == ["%q"]
+    assert held_operands(WAITING.replace("%q, %k", "%m, %k")) == []
+    shared = WAITING.replace("%none {isAsync = true} : tensor", "%none {isAsync = true} : !ttg.memdesc")
+    assert held_operands(shared) == []
+    assert held_operands(WAITING.replace("%w = ttng.warp_group_dot", "%w = other.dot")) == []
 
 
 def test_a_product_of_ieee_f32_does_not():

@@ -630,8 +630,8 @@ def _configure_decode_attention_flash_decode(
             options,
             (
                 None,
-                (1, 1, options["BLOCK_T"], options["BLOCK_D"]),
-                (1, 1, options["BLOCK_T"], options["BLOCK_D"]),
+                (None, None, options["BLOCK_T"], options["BLOCK_D"]),
+                (None, None, options["BLOCK_T"], options["BLOCK_D"]),
                 None,
             ),
         )
@@ -1590,9 +1590,9 @@ def _configure_decode_attention_fp8_flash_decode(
             options,
             (
                 None,
-                launch.Pairs((1, 1, options["BLOCK_T"], options["BLOCK_D"] // 2)),
+                launch.Pairs((None, None, options["BLOCK_T"], options["BLOCK_D"] // 2)),
                 None,
-                launch.Pairs((1, 1, options["BLOCK_T"], options["BLOCK_D"] // 2)),
+                launch.Pairs((None, None, options["BLOCK_T"], options["BLOCK_D"] // 2)),
                 None,
                 None,
             ),
@@ -2482,9 +2482,9 @@ def _configure_decode_gqa_flash_decode(
             B * Hkv * triton.cdiv(G, options["BLOCK_G"]),
             options,
             (
-                (1, 1, options["BLOCK_G"], options["BLOCK_D"]),
-                (1, 1, options["BLOCK_T"], options["BLOCK_D"]),
-                (1, 1, options["BLOCK_T"], options["BLOCK_D"]),
+                (None, None, options["BLOCK_G"], options["BLOCK_D"]),
+                (None, None, options["BLOCK_T"], options["BLOCK_D"]),
+                (None, None, options["BLOCK_T"], options["BLOCK_D"]),
                 None,
             ),
         )
@@ -3473,7 +3473,7 @@ def _configure_paged_decode_flash_decode(
             _paged_decode_flash_decode_described,
             B * Hkv * triton.cdiv(G, options["BLOCK_G"]),
             options,
-            ((1, 1, options["BLOCK_G"], options["BLOCK_D"]), None, None, None, None, None),
+            ((None, None, options["BLOCK_G"], options["BLOCK_D"]), None, None, None, None, None),
         )
     return _paged_decode_flash_decode, B * Hkv * triton.cdiv(G, options["BLOCK_G"]), options, None
 
@@ -4003,7 +4003,7 @@ def _prefix_decode_flash_decode_streamed0_described(
     b = b_first + tl.arange(0, BLOCK_B)
     d = tl.arange(0, BLOCK_D).to(INDEX)
     t = tl.arange(0, BLOCK_T).to(INDEX)
-    q = q_desc.load([b_first, h, 0]).reshape(BLOCK_B, BLOCK_D)
+    q = q_desc.load([h, b_first, 0]).reshape(BLOCK_B, BLOCK_D)
     q_wide = q.to(tl.float32)
     k_at = (
         k_ptr
@@ -4309,7 +4309,7 @@ def _prefix_decode_flash_decode_streamed1_described(
     b_first = (pid // H) * BLOCK_B
     b = b_first + tl.arange(0, BLOCK_B)
     d = tl.arange(0, BLOCK_D).to(INDEX)
-    q = q_desc.load([b_first, h, 0]).reshape(BLOCK_B, BLOCK_D)
+    q = q_desc.load([h, b_first, 0]).reshape(BLOCK_B, BLOCK_D)
     q_wide = q.to(tl.float32)
     m_max = tl.full((BLOCK_B,), float("-inf"), tl.float32)
     # tiles inside, then the masked one
@@ -4456,9 +4456,9 @@ def _configure_prefix_decode_flash_decode(
                 triton.cdiv(B, options["BLOCK_B"]) * H,
                 options,
                 (
-                    (options["BLOCK_B"], 1, options["BLOCK_D"]),
-                    (1, options["BLOCK_S"], options["BLOCK_D"]),
-                    (1, options["BLOCK_S"], options["BLOCK_D"]),
+                    (options["BLOCK_B"], None, options["BLOCK_D"]),
+                    (None, options["BLOCK_S"], options["BLOCK_D"]),
+                    (None, options["BLOCK_S"], options["BLOCK_D"]),
                     None,
                     None,
                     None,
@@ -4489,9 +4489,9 @@ def _configure_prefix_decode_flash_decode(
             triton.cdiv(B, options["BLOCK_B"]) * H,
             options,
             (
-                (options["BLOCK_B"], 1, options["BLOCK_D"]),
-                (1, options["BLOCK_S"], options["BLOCK_D"]),
-                (1, options["BLOCK_S"], options["BLOCK_D"]),
+                (options["BLOCK_B"], None, options["BLOCK_D"]),
+                (None, options["BLOCK_S"], options["BLOCK_D"]),
+                (None, options["BLOCK_S"], options["BLOCK_D"]),
                 None,
                 None,
                 None,
@@ -5201,10 +5201,10 @@ def _configure_mla_decode_flash_decode(
             B * triton.cdiv(H, options["BLOCK_H"]),
             options,
             (
-                (1, options["BLOCK_H"], options["BLOCK_R"]),
-                (1, options["BLOCK_H"], options["BLOCK_P"]),
-                (1, options["BLOCK_T"], options["BLOCK_R"]),
-                (1, options["BLOCK_T"], options["BLOCK_P"]),
+                (None, options["BLOCK_H"], options["BLOCK_R"]),
+                (None, options["BLOCK_H"], options["BLOCK_P"]),
+                (None, options["BLOCK_T"], options["BLOCK_R"]),
+                (None, options["BLOCK_T"], options["BLOCK_P"]),
                 None,
             ),
         )

@@ -628,9 +628,9 @@ def _configure_attention_flash(
             B * Hq * triton.cdiv(L, options["BLOCK_L"]),
             options,
             (
-                (1, 1, options["BLOCK_L"], options["BLOCK_D"]),
-                (1, 1, options["BLOCK_T"], options["BLOCK_D"]),
-                (1, 1, options["BLOCK_T"], options["BLOCK_D"]),
+                (None, None, options["BLOCK_L"], options["BLOCK_D"]),
+                (None, None, options["BLOCK_T"], options["BLOCK_D"]),
+                (None, None, options["BLOCK_T"], options["BLOCK_D"]),
                 None,
             ),
         )
@@ -1675,8 +1675,8 @@ def _configure_attention__unfused_scores(
                 B * Hq * triton.cdiv(L, options["BLOCK_L"]) * triton.cdiv(T, options["BLOCK_T"]),
                 options,
                 (
-                    (1, 1, options["BLOCK_L"], options["BLOCK_D"]),
-                    (1, 1, options["BLOCK_T"], options["BLOCK_D"]),
+                    (None, None, options["BLOCK_L"], options["BLOCK_D"]),
+                    (None, None, options["BLOCK_T"], options["BLOCK_D"]),
                     None,
                 ),
             )
@@ -1745,8 +1745,8 @@ def _configure_attention__unfused_scores(
             ),
             options,
             (
-                (1, 1, options["BLOCK_L"], options["BLOCK_D"]),
-                (1, 1, options["BLOCK_T"], options["BLOCK_D"]),
+                (None, None, options["BLOCK_L"], options["BLOCK_D"]),
+                (None, None, options["BLOCK_T"], options["BLOCK_D"]),
                 None,
             ),
         )
@@ -1886,9 +1886,9 @@ def _configure_attention__unfused_values(
             ),
             options,
             (
-                (1, 1, options["BLOCK_T"], options["BLOCK_D"]),
+                (None, None, options["BLOCK_T"], options["BLOCK_D"]),
                 None,
-                (1, 1, options["BLOCK_L"], options["BLOCK_T"]),
+                (None, None, options["BLOCK_L"], options["BLOCK_T"]),
             ),
         )
     return (
@@ -2968,9 +2968,9 @@ def _configure_attention_lse_flash(
             B * Hq * triton.cdiv(L, options["BLOCK_L"]),
             options,
             (
-                (1, 1, options["BLOCK_L"], options["BLOCK_D"]),
-                (1, 1, options["BLOCK_T"], options["BLOCK_D"]),
-                (1, 1, options["BLOCK_T"], options["BLOCK_D"]),
+                (None, None, options["BLOCK_L"], options["BLOCK_D"]),
+                (None, None, options["BLOCK_T"], options["BLOCK_D"]),
+                (None, None, options["BLOCK_T"], options["BLOCK_D"]),
                 None,
                 None,
             ),
@@ -4076,9 +4076,9 @@ def _configure_attention_causal_flash(
             B * Hq * triton.cdiv(L, options["BLOCK_L"]),
             options,
             (
-                (1, 1, options["BLOCK_L"], options["BLOCK_D"]),
-                (1, 1, options["BLOCK_T"], options["BLOCK_D"]),
-                (1, 1, options["BLOCK_T"], options["BLOCK_D"]),
+                (None, None, options["BLOCK_L"], options["BLOCK_D"]),
+                (None, None, options["BLOCK_T"], options["BLOCK_D"]),
+                (None, None, options["BLOCK_T"], options["BLOCK_D"]),
                 None,
                 None,
             ),
@@ -5339,9 +5339,9 @@ def _configure_attention_window_flash(
             B * H * triton.cdiv(L, options["BLOCK_L"]),
             options,
             (
-                (1, 1, options["BLOCK_L"], options["BLOCK_D"]),
-                (1, 1, options["BLOCK_T"], options["BLOCK_D"]),
-                (1, 1, options["BLOCK_T"], options["BLOCK_D"]),
+                (None, None, options["BLOCK_L"], options["BLOCK_D"]),
+                (None, None, options["BLOCK_T"], options["BLOCK_D"]),
+                (None, None, options["BLOCK_T"], options["BLOCK_D"]),
                 None,
             ),
         )

@@ -316,7 +316,11 @@ def _configure_batched_matmul_product(
                 options["num_warps"],
             ),
             options,
-            ((1, options["BLOCK_M"], options["BLOCK_K"]), (1, options["BLOCK_K"], options["BLOCK_N"]), None),
+            (
+                (None, options["BLOCK_M"], options["BLOCK_K"]),
+                (None, options["BLOCK_K"], options["BLOCK_N"]),
+                None,
+            ),
         )
     return (
         _batched_matmul_product,

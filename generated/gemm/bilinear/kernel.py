@@ -531,7 +531,7 @@ def _configure_bilinear_form(
                 options,
                 (
                     (options["BLOCK_M"], options["BLOCK_I"]),
-                    (1, options["BLOCK_I"], options["BLOCK_J"]),
+                    (None, options["BLOCK_I"], options["BLOCK_J"]),
                     None,
                     None,
                     None,
@@ -561,7 +561,7 @@ def _configure_bilinear_form(
                 options,
                 (
                     (options["BLOCK_M"], options["BLOCK_I"]),
-                    (1, options["BLOCK_I"], options["BLOCK_J"]),
+                    (None, options["BLOCK_I"], options["BLOCK_J"]),
                     None,
                     None,
                     None,
@@ -625,7 +625,7 @@ def _configure_bilinear_form(
             options,
             (
                 (options["BLOCK_M"], options["BLOCK_I"]),
-                (1, options["BLOCK_I"], options["BLOCK_J"]),
+                (None, options["BLOCK_I"], options["BLOCK_J"]),
                 None,
                 None,
                 None,

@@ -179,7 +179,7 @@ def _configure_grouped_gemm_experts(
             options,
             (
                 (options["BLOCK_N"], options["BLOCK_K"]),
-                (1, options["BLOCK_K"], options["BLOCK_F"]),
+                (None, options["BLOCK_K"], options["BLOCK_F"]),
                 None,
                 None,
             ),

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import launch, library
-from opspec.runtime.device import dot_inside, grouped
+from opspec.runtime.device import dot_inside, grouped, renewed
 
 
 @triton.jit
@@ -420,7 +420,7 @@ def _linear_attention_chunks_streamed1(
         # near[b, h, n, i, e] = sum[j] using bf16 (s[b, h, n, i, j] * v[b, h, n * C + j, e]) for n < N, i <…
         mask_4 = (j[None, :] < C) & (j[None, :] <= i[:, None])
         near = dot_inside(
-            tl.where(mask_4, s, 0.0).to(tl.bfloat16),
+            renewed(tl.where(mask_4, s, 0.0).to(tl.bfloat16), e_start),
             v.to(tl.bfloat16),
             mask_4,
             None,
@@ -438,7 +438,7 @@ def _linear_attention_chunks_streamed1(
         mask_5 = (d[:, None] < D) & (e[None, :] < E)
         p = tl.load(p_at, mask=mask_5, other=0.0)
         # far[b, h, n, i, e] = sum[d] using bf16 (q[b, h, n * C + i, d] * p[b, h, n, d, e]) for n < N, i < C
-        far = tl.dot(q.to(tl.bfloat16), p.to(tl.bfloat16), input_precision="ieee")
+        far = tl.dot(renewed(q.to(tl.bfloat16), e_start), p.to(tl.bfloat16), input_precision="ieee")
         # y[b, h, n * C + i, e] = near[b, h, n, i, e] + far[b, h, n, i, e] for n < N, i < C
         y = near + far
         y_at = (
@@ -520,7 +520,7 @@ def _linear_attention_chunks_streamed1_described(
         # near[b, h, n, i, e] = sum[j] using bf16 (s[b, h, n, i, j] * v[b, h, n * C + j, e]) for n < N, i <…
         mask_4 = (j[None, :] < C) & (j[None, :] <= i[:, None])
         near = dot_inside(
-            tl.where(mask_4, s, 0.0).to(tl.bfloat16),
+            renewed(tl.where(mask_4, s, 0.0).to(tl.bfloat16), e_start),
             v.to(tl.bfloat16),
             mask_4,
             None,
@@ -529,7 +529,7 @@ def _linear_attention_chunks_streamed1_described(
         )
         p = p_desc.load([b, h, n, 0, e_start]).reshape(BLOCK_D, BLOCK_E)
         # far[b, h, n, i, e] = sum[d] using bf16 (q[b, h, n * C + i, d] * p[b, h, n, d, e]) for n < N, i < C
-        far = tl.dot(q.to(tl.bfloat16), p.to(tl.bfloat16), input_precision="ieee")
+        far = tl.dot(renewed(q.to(tl.bfloat16), e_start), p.to(tl.bfloat16), input_precision="ieee")
         # y[b, h, n * C + i, e] = near[b, h, n, i, e] + far[b, h, n, i, e] for n < N, i < C
         y = near + far
         y_at = (
@@ -626,7 +626,7 @@ def _linear_attention_chunks_streamed2(
         # near[b, h, n, i, e] = sum[j] using bf16 (s[b, h, n, i, j] * v[b, h, n * C + j, e]) for n < N, i <…
         mask_4 = (j[None, :] < C) & (j[None, :] <= i[:, None])
         near = dot_inside(
-            tl.where(mask_4, s, 0.0).to(tl.bfloat16),
+            renewed(tl.where(mask_4, s, 0.0).to(tl.bfloat16), e_start),
             v.to(tl.bfloat16),
             mask_4,
             None,
@@ -748,7 +748,7 @@ def _linear_attention_chunks_streamed2_described(
         # near[b, h, n, i, e] = sum[j] using bf16 (s[b, h, n, i, j] * v[b, h, n * C + j, e]) for n < N, i <…
         mask_4 = (j[None, :] < C) & (j[None, :] <= i[:, None])
         near = dot_inside(
-            tl.where(mask_4, s, 0.0).to(tl.bfloat16),
+            renewed(tl.where(mask_4, s, 0.0).to(tl.bfloat16), e_start),
             v.to(tl.bfloat16),
             mask_4,
             None,
@@ -1202,7 +1202,7 @@ def _configure_linear_attention_chunks(
                 _linear_attention_chunks_resident_described,
                 B * H * triton.cdiv(C, options["BLOCK_I"]) * (T // C),
                 options,
-                (None, None, None, None, (1, 1, 1, options["BLOCK_D"], options["BLOCK_E"])),
+                (None, None, None, None, (None, None, None, options["BLOCK_D"], options["BLOCK_E"])),
             )
         return (
             _linear_attention_chunks_resident,
@@ -1233,7 +1233,7 @@ def _configure_linear_attention_chunks(
                 _linear_attention_chunks_streamed1_described,
                 B * H * triton.cdiv(C, options["BLOCK_I"]) * (T // C),
                 options,
-                (None, None, None, None, (1, 1, 1, options["BLOCK_D"], options["BLOCK_E"])),
+                (None, None, None, None, (None, None, None, options["BLOCK_D"], options["BLOCK_E"])),
             )
         return (
             _linear_attention_chunks_streamed1,
@@ -1263,7 +1263,7 @@ def _configure_linear_attention_chunks(
                 _linear_attention_chunks_streamed2_described,
                 B * H * triton.cdiv(C, options["BLOCK_I"]) * (T // C),
                 options,
-                (None, None, None, None, (1, 1, 1, options["BLOCK_D"], options["BLOCK_E"])),
+                (None, None, None, None, (None, None, None, options["BLOCK_D"], options["BLOCK_E"])),
             )
         return (
             _linear_attention_chunks_streamed2,
@@ -1290,7 +1290,7 @@ def _configure_linear_attention_chunks(
             _linear_attention_chunks_streamed3_described,
             B * H * triton.cdiv(C, options["BLOCK_I"]) * (T // C),
             options,
-            (None, None, None, None, (1, 1, 1, options["BLOCK_D"], options["BLOCK_E"])),
+            (None, None, None, None, (None, None, None, options["BLOCK_D"], options["BLOCK_E"])),
         )
     return (
         _linear_attention_chunks_streamed3,

@@ -140,13 +140,13 @@ def _latent_block_qkv_described(
     v = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
     for c_start in range(0, D * H, BLOCK_C):
         x = x_desc.load([b, l_first, c_start]).reshape(BLOCK_L, BLOCK_C)
-        wq = wq_desc.load([c_start, h, d_first]).reshape(BLOCK_C, BLOCK_D)
+        wq = wq_desc.load([h, c_start, d_first]).reshape(BLOCK_C, BLOCK_D)
         # q: bf16[b, l, h, d] = sum[c](x[b, l, c] * wq[c, h, d])
         q = tl.dot(x, wq, q, input_precision="ieee")
-        wk = wk_desc.load([c_start, h, d_first]).reshape(BLOCK_C, BLOCK_D)
+        wk = wk_desc.load([h, c_start, d_first]).reshape(BLOCK_C, BLOCK_D)
         # k: bf16[b, l, h, d] = sum[c](x[b, l, c] * wk[c, h, d])
         k = tl.dot(x, wk, k, input_precision="ieee")
-        wv = wv_desc.load([c_start, h, d_first]).reshape(BLOCK_C, BLOCK_D)
+        wv = wv_desc.load([h, c_start, d_first]).reshape(BLOCK_C, BLOCK_D)
         # v: bf16[b, l, h, d] = sum[c](x[b, l, c] * wv[c, h, d])
         v = tl.dot(x, wv, v, input_precision="ieee")
     q_at = q_ptr + b * q_stride_B + l[:, None] * q_stride_L + h * q_stride_H + d[None, :] * q_stride_D
@@ -318,13 +318,13 @@ def _latent_block_qkv_part_described(
     v = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
     for c_start in range(part * span, tl.minimum(D * H, part * span + span), BLOCK_C):
         x = x_desc.load([b, l_first, c_start]).reshape(BLOCK_L, BLOCK_C)
-        wq = wq_desc.load([c_start, h, d_first]).reshape(BLOCK_C, BLOCK_D)
+        wq = wq_desc.load([h, c_start, d_first]).reshape(BLOCK_C, BLOCK_D)
         # q: bf16[b, l, h, d] = sum[c](x[b, l, c] * wq[c, h, d])
         q = tl.dot(x, wq, q, input_precision="ieee")
-        wk = wk_desc.load([c_start, h, d_first]).reshape(BLOCK_C, BLOCK_D)
+        wk = wk_desc.load([h, c_start, d_first]).reshape(BLOCK_C, BLOCK_D)
         # k: bf16[b, l, h, d] = sum[c](x[b, l, c] * wk[c, h, d])
         k = tl.dot(x, wk, k, input_precision="ieee")
-        wv = wv_desc.load([c_start, h, d_first]).reshape(BLOCK_C, BLOCK_D)
+        wv = wv_desc.load([h, c_start, d_first]).reshape(BLOCK_C, BLOCK_D)
         # v: bf16[b, l, h, d] = sum[c](x[b, l, c] * wv[c, h, d])
         v = tl.dot(x, wv, v, input_precision="ieee")
     q_part_at = (
@@ -580,7 +580,7 @@ def _latent_block_attend_described(
     i = i_first + tl.arange(0, BLOCK_I)
     b = pid // H // tl.cdiv(L, BLOCK_I)
     d = tl.arange(0, BLOCK_D).to(INDEX)
-    q = q_desc.load([b, i_first, h, 0]).reshape(BLOCK_I, BLOCK_D)
+    q = q_desc.load([b, h, i_first, 0]).reshape(BLOCK_I, BLOCK_D)
     m = tl.full((BLOCK_I,), float("-inf"), tl.float32)
     p_sum = tl.zeros((BLOCK_I,), tl.float32)
     o_sum = tl.zeros((BLOCK_I, BLOCK_D), tl.float32)
@@ -589,7 +589,7 @@ def _latent_block_attend_described(
     for j_part in tl.static_range(1 + EDGE_J):
         for j_start in range(j_inner if j_part == 1 else 0, L if j_part == 1 else j_inner, BLOCK_J):
             j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
-            k = k_desc.load([b, j_start, h, 0]).reshape(BLOCK_J, BLOCK_D).T
+            k = k_desc.load([b, h, j_start, 0]).reshape(BLOCK_J, BLOCK_D).T
             # s: bf16[b, h, i, j] = sum[d](q[b, i, h, d] * k[b, j, h, d])
             s = tl.dot(q, k, input_precision="ieee")
             m_chunk = reduce_max(tl.where(j[None, :] < L, s, float("-inf")) if j_part == 1 else s, axis=1)
@@ -604,7 +604,7 @@ def _latent_block_attend_described(
             p_sum = p_sum * scale
             p_sum_chunk = tl.sum(tl.where(j[None, :] < L, e, 0.0) if j_part == 1 else e, axis=1)
             p_sum = p_sum + p_sum_chunk
-            v = v_desc.load([b, j_start, h, 0]).reshape(BLOCK_J, BLOCK_D)
+            v = v_desc.load([b, h, j_start, 0]).reshape(BLOCK_J, BLOCK_D)
             # o: bf16[b, i, h, d] = sum[j] using bf16 (p[b, h, i, j] * v[b, j, h, d])
             o_sum = o_sum * scale[:, None]
             o_sum = tl.dot(
@@ -818,7 +818,7 @@ def _latent_block_attend_part_described(
     b = pid // H // tl.cdiv(L, BLOCK_I) % B
     part = pid // H // tl.cdiv(L, BLOCK_I) // B
     d = tl.arange(0, BLOCK_D).to(INDEX)
-    q = q_desc.load([b, i_first, h, 0]).reshape(BLOCK_I, BLOCK_D)
+    q = q_desc.load([b, h, i_first, 0]).reshape(BLOCK_I, BLOCK_D)
     m = tl.full((BLOCK_I,), float("-inf"), tl.float32)
     p_sum = tl.zeros((BLOCK_I,), tl.float32)
     o_sum = tl.zeros((BLOCK_I, BLOCK_D), tl.float32)
@@ -833,7 +833,7 @@ def _latent_block_attend_part_described(
             BLOCK_J,
         ):
             j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
-            k = k_desc.load([b, j_start, h, 0]).reshape(BLOCK_J, BLOCK_D).T
+            k = k_desc.load([b, h, j_start, 0]).reshape(BLOCK_J, BLOCK_D).T
             # s: bf16[b, h, i, j] = sum[d](q[b, i, h, d] * k[b, j, h, d])
             s = tl.dot(q, k, input_precision="ieee")
             m_chunk = reduce_max(tl.where(j[None, :] < L, s, float("-inf")) if j_part == 1 else s, axis=1)
@@ -848,7 +848,7 @@ def _latent_block_attend_part_described(
             p_sum = p_sum * scale
             p_sum_chunk = tl.sum(tl.where(j[None, :] < L, e, 0.0) if j_part == 1 else e, axis=1)
             p_sum = p_sum + p_sum_chunk
-            v = v_desc.load([b, j_start, h, 0]).reshape(BLOCK_J, BLOCK_D)
+            v = v_desc.load([b, h, j_start, 0]).reshape(BLOCK_J, BLOCK_D)
             # o: bf16[b, i, h, d] = sum[j] using bf16 (p[b, h, i, j] * v[b, j, h, d])
             o_sum = o_sum * scale[:, None]
             o_sum = tl.dot(
@@ -1064,7 +1064,7 @@ def _latent_block_out_streamed0_described(
         c = c_first + tl.arange(0, BLOCK_C)
         y = tl.zeros((BLOCK_L, BLOCK_C), tl.float32)
         for h in range(H):
-            o = o_desc.load([b, l_first, h, 0]).reshape(BLOCK_L, BLOCK_D)
+            o = o_desc.load([b, h, l_first, 0]).reshape(BLOCK_L, BLOCK_D)
             wo = wo_desc.load([h, 0, c_first]).reshape(BLOCK_D, BLOCK_C)
             # y[b, l, c] = sum[h, d](o[b, l, h, d] * wo[h, d, c])
             y = tl.dot(o, wo, y, input_precision="ieee")
@@ -1154,7 +1154,7 @@ def _latent_block_out_streamed1_described(
         y = tl.zeros((BLOCK_L, BLOCK_C), tl.float32)
         for h in range(H):
             for d_start in range(0, D, BLOCK_D):
-                o = o_desc.load([b, l_first, h, d_start]).reshape(BLOCK_L, BLOCK_D)
+                o = o_desc.load([b, h, l_first, d_start]).reshape(BLOCK_L, BLOCK_D)
                 wo = wo_desc.load([h, d_start, c_first]).reshape(BLOCK_D, BLOCK_C)
                 # y[b, l, c] = sum[h, d](o[b, l, h, d] * wo[h, d, c])
                 y = tl.dot(o, wo, y, input_precision="ieee")
@@ -1228,10 +1228,10 @@ def _configure_latent_block_qkv(
             B * triton.cdiv(L, options["BLOCK_L"]) * H * triton.cdiv(D, options["BLOCK_D"]),
             options,
             (
-                (1, options["BLOCK_L"], options["BLOCK_C"]),
-                (options["BLOCK_C"], 1, options["BLOCK_D"]),
-                (options["BLOCK_C"], 1, options["BLOCK_D"]),
-                (options["BLOCK_C"], 1, options["BLOCK_D"]),
+                (None, options["BLOCK_L"], options["BLOCK_C"]),
+                (options["BLOCK_C"], None, options["BLOCK_D"]),
+                (options["BLOCK_C"], None, options["BLOCK_D"]),
+                (options["BLOCK_C"], None, options["BLOCK_D"]),
                 None,
                 None,
                 None,
@@ -1294,9 +1294,9 @@ def _configure_latent_block_attend(
             B * triton.cdiv(L, options["BLOCK_I"]) * H,
             options,
             (
-                (1, options["BLOCK_I"], 1, options["BLOCK_D"]),
-                (1, options["BLOCK_J"], 1, options["BLOCK_D"]),
-                (1, options["BLOCK_J"], 1, options["BLOCK_D"]),
+                (None, options["BLOCK_I"], None, options["BLOCK_D"]),
+                (None, options["BLOCK_J"], None, options["BLOCK_D"]),
+                (None, options["BLOCK_J"], None, options["BLOCK_D"]),
                 None,
             ),
         )
@@ -1393,9 +1393,9 @@ def _configure_latent_block_out(
                 ),
                 options,
                 (
-                    (1, options["BLOCK_D"], options["BLOCK_C"]),
+                    (None, options["BLOCK_D"], options["BLOCK_C"]),
                     None,
-                    (1, options["BLOCK_L"], 1, options["BLOCK_D"]),
+                    (None, options["BLOCK_L"], None, options["BLOCK_D"]),
                 ),
             )
         return (
@@ -1464,9 +1464,9 @@ def _configure_latent_block_out(
             ),
             options,
             (
-                (1, options["BLOCK_D"], options["BLOCK_C"]),
+                (None, options["BLOCK_D"], options["BLOCK_C"]),
                 None,
-                (1, options["BLOCK_L"], 1, options["BLOCK_D"]),
+                (None, options["BLOCK_L"], None, options["BLOCK_D"]),
             ),
         )
     return (
@@ -2076,13 +2076,13 @@ def _latent_block__three_kernels_qkv_described(
     v = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
     for c_start in range(0, D * H, BLOCK_C):
         x = x_desc.load([b, l_first, c_start]).reshape(BLOCK_L, BLOCK_C)
-        wq = wq_desc.load([c_start, h, d_first]).reshape(BLOCK_C, BLOCK_D)
+        wq = wq_desc.load([h, c_start, d_first]).reshape(BLOCK_C, BLOCK_D)
         # q: bf16[b, l, h, d] = sum[c](x[b, l, c] * wq[c, h, d])
         q = tl.dot(x, wq, q, input_precision="ieee")
-        wk = wk_desc.load([c_start, h, d_first]).reshape(BLOCK_C, BLOCK_D)
+        wk = wk_desc.load([h, c_start, d_first]).reshape(BLOCK_C, BLOCK_D)
         # k: bf16[b, l, h, d] = sum[c](x[b, l, c] * wk[c, h, d])
         k = tl.dot(x, wk, k, input_precision="ieee")
-        wv = wv_desc.load([c_start, h, d_first]).reshape(BLOCK_C, BLOCK_D)
+        wv = wv_desc.load([h, c_start, d_first]).reshape(BLOCK_C, BLOCK_D)
         # v: bf16[b, l, h, d] = sum[c](x[b, l, c] * wv[c, h, d])
         v = tl.dot(x, wv, v, input_precision="ieee")
     q_at = q_ptr + b * q_stride_B + l[:, None] * q_stride_L + h * q_stride_H + d[None, :] * q_stride_D
@@ -2254,13 +2254,13 @@ def _latent_block__three_kernels_qkv_part_described(
     v = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
     for c_start in range(part * span, tl.minimum(D * H, part * span + span), BLOCK_C):
         x = x_desc.load([b, l_first, c_start]).reshape(BLOCK_L, BLOCK_C)
-        wq = wq_desc.load([c_start, h, d_first]).reshape(BLOCK_C, BLOCK_D)
+        wq = wq_desc.load([h, c_start, d_first]).reshape(BLOCK_C, BLOCK_D)
         # q: bf16[b, l, h, d] = sum[c](x[b, l, c] * wq[c, h, d])
         q = tl.dot(x, wq, q, input_precision="ieee")
-        wk = wk_desc.load([c_start, h, d_first]).reshape(BLOCK_C, BLOCK_D)
+        wk = wk_desc.load([h, c_start, d_first]).reshape(BLOCK_C, BLOCK_D)
         # k: bf16[b, l, h, d] = sum[c](x[b, l, c] * wk[c, h, d])
         k = tl.dot(x, wk, k, input_precision="ieee")
-        wv = wv_desc.load([c_start, h, d_first]).reshape(BLOCK_C, BLOCK_D)
+        wv = wv_desc.load([h, c_start, d_first]).reshape(BLOCK_C, BLOCK_D)
         # v: bf16[b, l, h, d] = sum[c](x[b, l, c] * wv[c, h, d])
         v = tl.dot(x, wv, v, input_precision="ieee")
     q_part_at = (
@@ -2516,7 +2516,7 @@ def _latent_block__three_kernels_attend_described(
     i = i_first + tl.arange(0, BLOCK_I)
     b = pid // H // tl.cdiv(L, BLOCK_I)
     d = tl.arange(0, BLOCK_D).to(INDEX)
-    q = q_desc.load([b, i_first, h, 0]).reshape(BLOCK_I, BLOCK_D)
+    q = q_desc.load([b, h, i_first, 0]).reshape(BLOCK_I, BLOCK_D)
     m = tl.full((BLOCK_I,), float("-inf"), tl.float32)
     p_sum = tl.zeros((BLOCK_I,), tl.float32)
     o_sum = tl.zeros((BLOCK_I, BLOCK_D), tl.float32)
@@ -2525,7 +2525,7 @@ def _latent_block__three_kernels_attend_described(
     for j_part in tl.static_range(1 + EDGE_J):
         for j_start in range(j_inner if j_part == 1 else 0, L if j_part == 1 else j_inner, BLOCK_J):
             j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
-            k = k_desc.load([b, j_start, h, 0]).reshape(BLOCK_J, BLOCK_D).T
+            k = k_desc.load([b, h, j_start, 0]).reshape(BLOCK_J, BLOCK_D).T
             # s: bf16[b, h, i, j] = sum[d](q[b, i, h, d] * k[b, j, h, d])
             s = tl.dot(q, k, input_precision="ieee")
             m_chunk = reduce_max(tl.where(j[None, :] < L, s, float("-inf")) if j_part == 1 else s, axis=1)
@@ -2540,7 +2540,7 @@ def _latent_block__three_kernels_attend_described(
             p_sum = p_sum * scale
             p_sum_chunk = tl.sum(tl.where(j[None, :] < L, e, 0.0) if j_part == 1 else e, axis=1)
             p_sum = p_sum + p_sum_chunk
-            v = v_desc.load([b, j_start, h, 0]).reshape(BLOCK_J, BLOCK_D)
+            v = v_desc.load([b, h, j_start, 0]).reshape(BLOCK_J, BLOCK_D)
             # o: bf16[b, i, h, d] = sum[j] using bf16 (p[b, h, i, j] * v[b, j, h, d])
             o_sum = o_sum * scale[:, None]
             o_sum = tl.dot(
@@ -2754,7 +2754,7 @@ def _latent_block__three_kernels_attend_part_described(
     b = pid // H // tl.cdiv(L, BLOCK_I) % B
     part = pid // H // tl.cdiv(L, BLOCK_I) // B
     d = tl.arange(0, BLOCK_D).to(INDEX)
-    q = q_desc.load([b, i_first, h, 0]).reshape(BLOCK_I, BLOCK_D)
+    q = q_desc.load([b, h, i_first, 0]).reshape(BLOCK_I, BLOCK_D)
     m = tl.full((BLOCK_I,), float("-inf"), tl.float32)
     p_sum = tl.zeros((BLOCK_I,), tl.float32)
     o_sum = tl.zeros((BLOCK_I, BLOCK_D), tl.float32)
@@ -2769,7 +2769,7 @@ def _latent_block__three_kernels_attend_part_described(
             BLOCK_J,
         ):
             j = (j_start + tl.arange(0, BLOCK_J)).to(INDEX)
-            k = k_desc.load([b, j_start, h, 0]).reshape(BLOCK_J, BLOCK_D).T
+            k = k_desc.load([b, h, j_start, 0]).reshape(BLOCK_J, BLOCK_D).T
             # s: bf16[b, h, i, j] = sum[d](q[b, i, h, d] * k[b, j, h, d])
             s = tl.dot(q, k, input_precision="ieee")
             m_chunk = reduce_max(tl.where(j[None, :] < L, s, float("-inf")) if j_part == 1 else s, axis=1)
@@ -2784,7 +2784,7 @@ def _latent_block__three_kernels_attend_part_described(
             p_sum = p_sum * scale
             p_sum_chunk = tl.sum(tl.where(j[None, :] < L, e, 0.0) if j_part == 1 else e, axis=1)
             p_sum = p_sum + p_sum_chunk
-            v = v_desc.load([b, j_start, h, 0]).reshape(BLOCK_J, BLOCK_D)
+            v = v_desc.load([b, h, j_start, 0]).reshape(BLOCK_J, BLOCK_D)
             # o: bf16[b, i, h, d] = sum[j] using bf16 (p[b, h, i, j] * v[b, j, h, d])
             o_sum = o_sum * scale[:, None]
             o_sum = tl.dot(
@@ -3000,7 +3000,7 @@ def _latent_block__three_kernels_out_streamed0_described(
         c = c_first + tl.arange(0, BLOCK_C)
         y = tl.zeros((BLOCK_L, BLOCK_C), tl.float32)
         for h in range(H):
-            o = o_desc.load([b, l_first, h, 0]).reshape(BLOCK_L, BLOCK_D)
+            o = o_desc.load([b, h, l_first, 0]).reshape(BLOCK_L, BLOCK_D)
             wo = wo_desc.load([h, 0, c_first]).reshape(BLOCK_D, BLOCK_C)
             # y[b, l, c] = sum[h, d](o[b, l, h, d] * wo[h, d, c])
             y = tl.dot(o, wo, y, input_precision="ieee")
@@ -3090,7 +3090,7 @@ def _latent_block__three_kernels_out_streamed1_described(
         y = tl.zeros((BLOCK_L, BLOCK_C), tl.float32)
         for h in range(H):
             for d_start in range(0, D, BLOCK_D):
-                o = o_desc.load([b, l_first, h, d_start]).reshape(BLOCK_L, BLOCK_D)
+                o = o_desc.load([b, h, l_first, d_start]).reshape(BLOCK_L, BLOCK_D)
                 wo = wo_desc.load([h, d_start, c_first]).reshape(BLOCK_D, BLOCK_C)
                 # y[b, l, c] = sum[h, d](o[b, l, h, d] * wo[h, d, c])
                 y = tl.dot(o, wo, y, input_precision="ieee")
@@ -3164,10 +3164,10 @@ def _configure_latent_block__three_kernels_qkv(
             B * triton.cdiv(L, options["BLOCK_L"]) * H * triton.cdiv(D, options["BLOCK_D"]),
             options,
             (
-                (1, options["BLOCK_L"], options["BLOCK_C"]),
-                (options["BLOCK_C"], 1, options["BLOCK_D"]),
-                (options["BLOCK_C"], 1, options["BLOCK_D"]),
-                (options["BLOCK_C"], 1, options["BLOCK_D"]),
+                (None, options["BLOCK_L"], options["BLOCK_C"]),
+                (options["BLOCK_C"], None, options["BLOCK_D"]),
+                (options["BLOCK_C"], None, options["BLOCK_D"]),
+                (options["BLOCK_C"], None, options["BLOCK_D"]),
                 None,
                 None,
                 None,
@@ -3234,9 +3234,9 @@ def _configure_latent_block__three_kernels_attend(
             B * triton.cdiv(L, options["BLOCK_I"]) * H,
             options,
             (
-                (1, options["BLOCK_I"], 1, options["BLOCK_D"]),
-                (1, options["BLOCK_J"], 1, options["BLOCK_D"]),
-                (1, options["BLOCK_J"], 1, options["BLOCK_D"]),
+                (None, options["BLOCK_I"], None, options["BLOCK_D"]),
+                (None, options["BLOCK_J"], None, options["BLOCK_D"]),
+                (None, options["BLOCK_J"], None, options["BLOCK_D"]),
                 None,
             ),
         )
@@ -3333,9 +3333,9 @@ def _configure_latent_block__three_kernels_out(
                 ),
                 options,
                 (
-                    (1, options["BLOCK_D"], options["BLOCK_C"]),
+                    (None, options["BLOCK_D"], options["BLOCK_C"]),
                     None,
-                    (1, options["BLOCK_L"], 1, options["BLOCK_D"]),
+                    (None, options["BLOCK_L"], None, options["BLOCK_D"]),
                 ),
             )
         return (
@@ -3404,9 +3404,9 @@ def _configure_latent_block__three_kernels_out(
             ),
             options,
             (
-                (1, options["BLOCK_D"], options["BLOCK_C"]),
+                (None, options["BLOCK_D"], options["BLOCK_C"]),
                 None,
-                (1, options["BLOCK_L"], 1, options["BLOCK_D"]),
+                (None, options["BLOCK_L"], None, options["BLOCK_D"]),
             ),
         )
     return (
@@ -4016,13 +4016,13 @@ def _latent_block__naive_qkv_described(
     v = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
     for c_start in range(0, D * H, BLOCK_C):
         x = x_desc.load([b, l_first, c_start]).reshape(BLOCK_L, BLOCK_C)
-        wq = wq_desc.load([c_start, h, d_first]).reshape(BLOCK_C, BLOCK_D)
+        wq = wq_desc.load([h, c_start, d_first]).reshape(BLOCK_C, BLOCK_D)
         # q: bf16[b, l, h, d] = sum[c](x[b, l, c] * wq[c, h, d])
         q = tl.dot(x, wq, q, input_precision="ieee")
-        wk = wk_desc.load([c_start, h, d_first]).reshape(BLOCK_C, BLOCK_D)
+        wk = wk_desc.load([h, c_start, d_first]).reshape(BLOCK_C, BLOCK_D)
         # k: bf16[b, l, h, d] = sum[c](x[b, l, c] * wk[c, h, d])
         k = tl.dot(x, wk, k, input_precision="ieee")
-        wv = wv_desc.load([c_start, h, d_first]).reshape(BLOCK_C, BLOCK_D)
+        wv = wv_desc.load([h, c_start, d_first]).reshape(BLOCK_C, BLOCK_D)
         # v: bf16[b, l, h, d] = sum[c](x[b, l, c] * wv[c, h, d])
         v = tl.dot(x, wv, v, input_precision="ieee")
     q_at = q_ptr + b * q_stride_B + l[:, None] * q_stride_L + h * q_stride_H + d[None, :] * q_stride_D
@@ -4194,13 +4194,13 @@ def _latent_block__naive_qkv_part_described(
     v = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
     for c_start in range(part * span, tl.minimum(D * H, part * span + span), BLOCK_C):
         x = x_desc.load([b, l_first, c_start]).reshape(BLOCK_L, BLOCK_C)
-        wq = wq_desc.load([c_start, h, d_first]).reshape(BLOCK_C, BLOCK_D)
+        wq = wq_desc.load([h, c_start, d_first]).reshape(BLOCK_C, BLOCK_D)
         # q: bf16[b, l, h, d] = sum[c](x[b, l, c] * wq[c, h, d])
         q = tl.dot(x, wq, q, input_precision="ieee")
-        wk = wk_desc.load([c_start, h, d_first]).reshape(BLOCK_C, BLOCK_D)
+        wk = wk_desc.load([h, c_start, d_first]).reshape(BLOCK_C, BLOCK_D)
         # k: bf16[b, l, h, d] = sum[c](x[b, l, c] * wk[c, h, d])
         k = tl.dot(x, wk, k, input_precision="ieee")
-        wv = wv_desc.load([c_start, h, d_first]).reshape(BLOCK_C, BLOCK_D)
+        wv = wv_desc.load([h, c_start, d_first]).reshape(BLOCK_C, BLOCK_D)
         # v: bf16[b, l, h, d] = sum[c](x[b, l, c] * wv[c, h, d])
         v = tl.dot(x, wv, v, input_precision="ieee")
     q_part_at = (
@@ -4403,8 +4403,8 @@ def _latent_block__naive_scores_resident_described(
     i = i_first + tl.arange(0, BLOCK_I)
     j_first = pid_j * BLOCK_J
     j = j_first + tl.arange(0, BLOCK_J)
-    q = q_desc.load([b, i_first, h, 0]).reshape(BLOCK_I, BLOCK_D)
-    k = k_desc.load([b, j_first, h, 0]).reshape(BLOCK_J, BLOCK_D).T
+    q = q_desc.load([b, h, i_first, 0]).reshape(BLOCK_I, BLOCK_D)
+    k = k_desc.load([b, h, j_first, 0]).reshape(BLOCK_J, BLOCK_D).T
     # s: bf16[b, h, i, j] = sum[d](q[b, i, h, d] * k[b, j, h, d])
     s = tl.dot(q, k, input_precision="ieee")
     s_at = s_ptr + b * s_stride_B + h * s_stride_H + i[:, None] * s_stride_2 + j[None, :] * s_stride_3
@@ -4496,8 +4496,8 @@ def _latent_block__naive_scores_streamed_described(
         j = j_first + tl.arange(0, BLOCK_J)
         s = tl.zeros((BLOCK_I, BLOCK_J), tl.float32)
         for d_start in range(0, D, BLOCK_D):
-            q = q_desc.load([b, i_first, h, d_start]).reshape(BLOCK_I, BLOCK_D)
-            k = k_desc.load([b, j_first, h, d_start]).reshape(BLOCK_J, BLOCK_D).T
+            q = q_desc.load([b, h, i_first, d_start]).reshape(BLOCK_I, BLOCK_D)
+            k = k_desc.load([b, h, j_first, d_start]).reshape(BLOCK_J, BLOCK_D).T
             # s: bf16[b, h, i, j] = sum[d](q[b, i, h, d] * k[b, j, h, d])
             s = tl.dot(q, k, s, input_precision="ieee")
         mask = (i[:, None] < L) & (j[None, :] < L)
@@ -4613,8 +4613,8 @@ def _latent_block__naive_scores_streamed_part_described(
     j = j_first + tl.arange(0, BLOCK_J)
     s = tl.zeros((BLOCK_I, BLOCK_J), tl.float32)
     for d_start in range(part * span, tl.minimum(D, part * span + span), BLOCK_D):
-        q = q_desc.load([b, i_first, h, d_start]).reshape(BLOCK_I, BLOCK_D)
-        k = k_desc.load([b, j_first, h, d_start]).reshape(BLOCK_J, BLOCK_D).T
+        q = q_desc.load([b, h, i_first, d_start]).reshape(BLOCK_I, BLOCK_D)
+        k = k_desc.load([b, h, j_first, d_start]).reshape(BLOCK_J, BLOCK_D).T
         # s: bf16[b, h, i, j] = sum[d](q[b, i, h, d] * k[b, j, h, d])
         s = tl.dot(q, k, s, input_precision="ieee")
     s_part_at = (
@@ -4880,7 +4880,7 @@ def _latent_block__naive_values_described(
         o = tl.zeros((BLOCK_I, BLOCK_D), tl.float32)
         for j_start in range(0, L, BLOCK_J):
             p = p_desc.load([b, h, i_first, j_start]).reshape(BLOCK_I, BLOCK_J)
-            v = v_desc.load([b, j_start, h, d_first]).reshape(BLOCK_J, BLOCK_D)
+            v = v_desc.load([b, h, j_start, d_first]).reshape(BLOCK_J, BLOCK_D)
             # o: bf16[b, i, h, d] = sum[j] using bf16 (p[b, h, i, j] * v[b, j, h, d])
             o = tl.dot(p, v, o, input_precision="ieee")
         mask = (i[:, None] < L) & (d[None, :] < D)
@@ -4986,7 +4986,7 @@ def _latent_block__naive_values_part_described(
     o = tl.zeros((BLOCK_I, BLOCK_D), tl.float32)
     for j_start in range(part * span, tl.minimum(L, part * span + span), BLOCK_J):
         p = p_desc.load([b, h, i_first, j_start]).reshape(BLOCK_I, BLOCK_J)
-        v = v_desc.load([b, j_start, h, d_first]).reshape(BLOCK_J, BLOCK_D)
+        v = v_desc.load([b, h, j_start, d_first]).reshape(BLOCK_J, BLOCK_D)
         # o: bf16[b, i, h, d] = sum[j] using bf16 (p[b, h, i, j] * v[b, j, h, d])
         o = tl.dot(p, v, o, input_precision="ieee")
     o_part_at = (
@@ -5125,7 +5125,7 @@ def _latent_block__naive_out_streamed0_described(
         c = c_first + tl.arange(0, BLOCK_C)
         y = tl.zeros((BLOCK_L, BLOCK_C), tl.float32)
         for h in range(H):
-            o = o_desc.load([b, l_first, h, 0]).reshape(BLOCK_L, BLOCK_D)
+            o = o_desc.load([b, h, l_first, 0]).reshape(BLOCK_L, BLOCK_D)
             wo = wo_desc.load([h, 0, c_first]).reshape(BLOCK_D, BLOCK_C)
             # y[b, l, c] = sum[h, d](o[b, l, h, d] * wo[h, d, c])
             y = tl.dot(o, wo, y, input_precision="ieee")
@@ -5215,7 +5215,7 @@ def _latent_block__naive_out_streamed1_described(
         y = tl.zeros((BLOCK_L, BLOCK_C), tl.float32)
         for h in range(H):
             for d_start in range(0, D, BLOCK_D):
-                o = o_desc.load([b, l_first, h, d_start]).reshape(BLOCK_L, BLOCK_D)
+                o = o_desc.load([b, h, l_first, d_start]).reshape(BLOCK_L, BLOCK_D)
                 wo = wo_desc.load([h, d_start, c_first]).reshape(BLOCK_D, BLOCK_C)
                 # y[b, l, c] = sum[h, d](o[b, l, h, d] * wo[h, d, c])
                 y = tl.dot(o, wo, y, input_precision="ieee")
@@ -5289,10 +5289,10 @@ def _configure_latent_block__naive_qkv(
             B * triton.cdiv(L, options["BLOCK_L"]) * H * triton.cdiv(D, options["BLOCK_D"]),
             options,
             (
-                (1, options["BLOCK_L"], options["BLOCK_C"]),
-                (options["BLOCK_C"], 1, options["BLOCK_D"]),
-                (options["BLOCK_C"], 1, options["BLOCK_D"]),
-                (options["BLOCK_C"], 1, options["BLOCK_D"]),
+                (None, options["BLOCK_L"], options["BLOCK_C"]),
+                (options["BLOCK_C"], None, options["BLOCK_D"]),
+                (options["BLOCK_C"], None, options["BLOCK_D"]),
+                (options["BLOCK_C"], None, options["BLOCK_D"]),
                 None,
                 None,
                 None,
@@ -5358,8 +5358,8 @@ def _configure_latent_block__naive_scores(
                 B * H * triton.cdiv(L, options["BLOCK_I"]) * triton.cdiv(L, options["BLOCK_J"]),
                 options,
                 (
-                    (1, options["BLOCK_I"], 1, options["BLOCK_D"]),
-                    (1, options["BLOCK_J"], 1, options["BLOCK_D"]),
+                    (None, options["BLOCK_I"], None, options["BLOCK_D"]),
+                    (None, options["BLOCK_J"], None, options["BLOCK_D"]),
                     None,
                 ),
             )
@@ -5429,8 +5429,8 @@ def _configure_latent_block__naive_scores(
             ),
             options,
             (
-                (1, options["BLOCK_I"], 1, options["BLOCK_D"]),
-                (1, options["BLOCK_J"], 1, options["BLOCK_D"]),
+                (None, options["BLOCK_I"], None, options["BLOCK_D"]),
+                (None, options["BLOCK_J"], None, options["BLOCK_D"]),
                 None,
             ),
         )
@@ -5568,8 +5568,8 @@ def _configure_latent_block__naive_values(
             ),
             options,
             (
-                (1, 1, options["BLOCK_I"], options["BLOCK_J"]),
-                (1, options["BLOCK_J"], 1, options["BLOCK_D"]),
+                (None, None, options["BLOCK_I"], options["BLOCK_J"]),
+                (None, options["BLOCK_J"], None, options["BLOCK_D"]),
                 None,
             ),
         )
@@ -5675,9 +5675,9 @@ def _configure_latent_block__naive_out(
                 ),
                 options,
                 (
-                    (1, options["BLOCK_D"], options["BLOCK_C"]),
+                    (None, options["BLOCK_D"], options["BLOCK_C"]),
                     None,
-                    (1, options["BLOCK_L"], 1, options["BLOCK_D"]),
+                    (None, options["BLOCK_L"], None, options["BLOCK_D"]),
                 ),
             )
         return (
@@ -5746,9 +5746,9 @@ def _configure_latent_block__naive_out(
             ),
             options,
             (
-                (1, options["BLOCK_D"], options["BLOCK_C"]),
+                (None, options["BLOCK_D"], options["BLOCK_C"]),
                 None,
-                (1, options["BLOCK_L"], 1, options["BLOCK_D"]),
+                (None, options["BLOCK_L"], None, options["BLOCK_D"]),
             ),
         )
     return (
