@@ -20,7 +20,7 @@ from opspec.schedule.plan import Plan
 from opspec.schedule.roles import Product
 
 _EXTREMES = ("max", "min")
-_NARROW = 8
+_NARROW = (4, 8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,10 @@ def _traits(plan: Plan, products: dict[str, Contraction]) -> Iterator[str]:
         yield "grouped operands"
     if any(len(c.free_indices()) > 1 and not c.tensors() for c in limits):
         yield "a restricted domain"
-    if any(c.tensors() for c in limits) or any(a.extent.tensors() for a in block.axes):
+    by_data = [c for c in limits if c.tensors()]
+    if any(-c in by_data for c in by_data):
+        yield "elements picked by data"
+    if any(-c not in by_data for c in by_data) or any(a.extent.tensors() for a in block.axes):
         yield "lengths from data"
     if any(n.otherwise is not None for n in loads):
         yield "reads past an edge"
@@ -208,10 +211,8 @@ def _traits(plan: Plan, products: dict[str, Contraction]) -> Iterator[str]:
     stored = {n.tensor for n in graph.nodes if isinstance(n, Store)}
     if any(t.role == "inout" for t in block.tensors if t.name in stored):
         yield "updates in place"
-    if any(
-        d.bits <= _NARROW and d.kind != "bool" for n in loads for d in choices(block.tensor(n.tensor).dtype)
-    ):
-        yield "8-bit storage"
+    held = [d for n in loads for d in choices(block.tensor(n.tensor).dtype) if d.kind != "bool"]
+    yield from (f"{bits}-bit storage" for bits in _NARROW if any(d.bits == bits for d in held))
     if len(stored) > 1:
         yield "several results"
 

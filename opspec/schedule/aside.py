@@ -1,9 +1,10 @@
-"""Sums beside a product, of what it loads anyhow, made once more by each program along an axis that they lack.
+"""Sums of what another fold loads anyhow, made once more by each program along an axis that they lack.
 
 The sum of squares of a row, which scales a product of that row, has no columns. Where the product's tiles are cut
 across columns too, each program has the row at hand: nothing more is loaded, and the sum costs one operation per
-element of an operand's tile where the product has one per element and column. Else one program would have to walk all
-columns. ``explain`` names what is made more than once.
+element of an operand's tile where the product has one per element and column. So it is with a distance whose axes
+are weighted, and with the sum of the weights' logs beside it. Else one program would have to walk all columns.
+``explain`` names what is made more than once.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ Place = tuple[str, tuple[Int, ...]]
 def stands_aside(graph: Graph, node: Node, axis: str) -> bool:
     """Whether a fold may be made again by each program along an axis that it doesn't have.
 
-    A product that has the axis must load all that the fold does, and none of the folds along which the axis goes may
-    wait for this one in a stream that both walk.
+    A fold over the same points that has the axis must load all that this one does, and none of the folds along which
+    the axis goes may wait for this one in a stream that both walk.
     """
     if not isinstance(node, Fold) or axis in node.axes or _is_product(graph, node):
         return False
@@ -32,7 +33,7 @@ def stands_aside(graph: Graph, node: Node, axis: str) -> bool:
     with_axis = [n for n in graph.nodes if isinstance(n, Fold) and axis in n.axes]
     if any(set(n.over) & set(node.over) and node.name in graph.reached(n) for n in with_axis):
         return False
-    return any(_is_product(graph, n) and needed <= (_loaded(graph, n.body) or set()) for n in with_axis)
+    return any(set(node.over) <= set(n.over) and needed <= (_loaded(graph, n.body) or set()) for n in with_axis)
 
 
 def repeats(graph: Graph, grid: Iterable[str]) -> tuple[Applied, ...]:

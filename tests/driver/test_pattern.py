@@ -89,6 +89,7 @@ def test_contractions_tell_rows_columns_and_batch():
         ("sum[k](a[m, k] * b[k, n])", "exp(sum[k](a[m, k] * b[k, n]))", "an epilogue"),
         ("sum[k](a[m, k]", "sum[k](exp(a[m, k])", "computed operands"),
         ("b: bf16[K, N]", "b: f8e4m3[K, N]", "8-bit storage"),
+        ("b: bf16[K, N]", "b: i4[K, N]", "4-bit storage"),
         ("(a[m, k] * b[k, n])", "(a[m, k] * b[k, n]) for n <= m", "a restricted domain"),
     ],
 )
@@ -101,6 +102,16 @@ def test_traits(old, new, trait):
         text = text.replace("max[n](t[m, n]) else 0", "sum[n](t[m, n])")
     assert trait not in pattern_of(plan(PRODUCT)).traits
     assert trait in pattern_of(plan(text)).traits
+
+
+def test_an_element_that_data_picks_is_no_length():
+    text = (
+        "op f[M, C](a: f32[M, C], at: i32[M]) -> y: f32[M] {\n"
+        "  kernel k { p[m, c] = log_softmax[c](a[m, c])\n y[m] = p[m, at[m]] }\n}"
+    )
+    traits = pattern_of(plan(text)).traits
+    assert "elements picked by data" in traits
+    assert "lengths from data" not in traits
 
 
 def test_a_window_is_read_more_than_once_and_that_is_not_denied():

@@ -1,4 +1,4 @@
-"""Sums beside a product of what it loads, and operands that something else uses, too."""
+"""Sums beside a fold of what it loads, and operands that something else uses, too."""
 
 from __future__ import annotations
 
@@ -29,6 +29,12 @@ CAUCHY = """op f[L, T, D](q: bf16[L, D], k: bf16[T, D], v: bf16[T, D]) -> o: bf1
 }
 workload w for f { L = 4096, T = 4096, D = 128 }
 """
+WEIGHTED = """op f[N, K, D](x: f32[N, D], mu: f32[K, D], w: f32[D]) -> y: f32[N] {
+  kernel k { y[n] = logsumexp[c](-sum[d](square((x[n, d] - mu[c, d]) * w[d]))) + sum[d](log(abs(w[d]))) }
+}
+workload w for f { N = 65536, K = 64, D = 32 }
+"""
+UNWEIGHTED = WEIGHTED.replace("- mu[c, d]) * w[d]", "- mu[c, d])")
 CENTRED = NORMED.replace("rmsnorm", "layernorm")
 OTHERS = NORMED.replace("gain: bf16[K]", "gain: bf16[K], z: bf16[M, K]").replace(
     "rmsnorm[k](x[m, k], 1e-6)", "(x[m, k] * max[k](z[m, k]))"
@@ -45,11 +51,13 @@ def asides(found) -> set[str]:
         (NORMED, {"m", "n"}, {"y n"}),
         (ZEROS, {"m", "n"}, {"r n", "c m"}),
         (CAUCHY, {"i"}, {"k2 i"}),
+        (WEIGHTED, {"n"}, {"y n"}),
+        (UNWEIGHTED, set(), set()),
         # the product waits for the mean, or nothing else loads what the other sum needs: columns are walked
         (CENTRED, {"m"}, set()),
         (OTHERS, {"m"}, set()),
     ],
-    ids=["normed", "zeros", "cauchy", "centred", "others"],
+    ids=["normed", "zeros", "cauchy", "weighted", "unweighted", "centred", "others"],
 )
 def test_a_sum_of_what_a_product_loads_keeps_no_axis_out_of_the_grid(plan, text, grid, again):
     found = plan(text)
