@@ -218,8 +218,12 @@ def _scaled(text: str, number: int, factors: list[str]) -> str:
     """``number * text * factors``, with the sign in front and literals folded."""
     if text.lstrip("-").isdigit():
         text, number = "1", number * int(text)
-    elif text.startswith("-") and (number != 1 or factors) and _factor(text[1:]) == text[1:]:
-        text, number = text[1:], -number
+    elif number != 1 or factors:
+        if text.startswith("-") and _factor(text[1:]) == text[1:]:
+            text, number = text[1:], -number
+        lead, _, rest = text.partition(" * ")
+        if lead.isdigit() and rest and _factor(text) == text:
+            text, number = rest, number * int(lead)
     parts = [str(abs(number))] if abs(number) != 1 else []
     if text != "1":
         parts.append(_factor(text) if parts or factors or number < 0 else text)

@@ -42,6 +42,7 @@ def test_forms_in_cost_json_compute_the_numbers():
         (A * (A + 1) / 2, "A * (A + 1) // 2"),
         (A**2 / 2 + A / 2, "(A**2 + A) // 2"),
         (A / 2 - B / 3, "(3 * A - 2 * B) // 6"),
+        (A / 3 - 5 * B / 4, "(4 * A - 15 * B) // 12"),
         (largest(A - B, sympy.Integer(0)), "max(A - B, 0)"),
         (smallest(A, B) * 3, "3 * min(A, B)"),
         (sympy.floor(A / B) * C, "C * (A // B)"),

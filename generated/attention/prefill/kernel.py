@@ -4327,7 +4327,7 @@ def attention_causal(
 
     closed form (operations; bytes; operations per byte):
         flops.tensor = 2 * B * D * Hq * L * (-L + 2 * T + 1)
-        flops.vector = B * Hq * L * (-5 * L + 2 * 5 * T + 7) // 2
+        flops.vector = B * Hq * L * (-5 * L + 10 * T + 7) // 2
         flops.sfu = B * Hq * L * (-L + 2 * T + 5) // 2
         bytes = 4 * B * (D * Hkv * T + D * Hq * L + Hq * L)
         bytes.read = 2 * B * D * (2 * Hkv * T + Hq * L)
@@ -4343,7 +4343,7 @@ def attention_causal_cost(*, B: int, Hq: int, Hkv: int, L: int, T: int, D: int) 
     return {
         "flops": B * Hq * L * (-2 * D * L + 4 * D * T + 2 * D - 3 * L + 6 * T + 6),
         "flops.tensor": 2 * B * D * Hq * L * (-L + 2 * T + 1),
-        "flops.vector": B * Hq * L * (-5 * L + 2 * 5 * T + 7) // 2,
+        "flops.vector": B * Hq * L * (-5 * L + 10 * T + 7) // 2,
         "flops.sfu": B * Hq * L * (-L + 2 * T + 5) // 2,
         "flops.sfu.exp": B * Hq * L * (-L + 2 * T + 1) // 2,
         "flops.sfu.log": B * Hq * L,
