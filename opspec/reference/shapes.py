@@ -19,6 +19,7 @@ RAGGED = (3, 5, 7, 11, 13, 17, 23, 31, 33, 37, 47, 63, 65, 97, 100, 127, 130, 19
 ALIGNED = (16, 32, 48, 64, 96, 128, 256)
 STEPS = (19, 24, 33, 40, 70)
 LONG = (777, 1000, 1025, 2049, 3001)
+SEVERAL = 256  # of an extent's places: several steps of every chunk that a launch chooses
 TRIES = 400
 DOMAIN_FACTOR = 64
 """Points of a statement's domain allowed for each tensor element allowed."""
@@ -58,6 +59,11 @@ def shapes(
         for _, case in w.cases[:1]
     ]
     kinds.insert(1, ("several steps of one extent", lambda: _steps(op, rng)))
+    few = {tuple(_few(op, dict(w.cases[-1][1]), limit).items()): w.name for w in reversed(workloads)}
+    kinds[2:2] = [
+        (f"few programs of `{name}`", lambda dims=dims: dict(dims))  # type: ignore[misc]
+        for dims, name in reversed(few.items())
+    ]
     if len(kinds) % 2 == 0:
         # an odd number, so that who takes every other case sees all kinds in time
         kinds.append(kinds[1])
@@ -175,6 +181,25 @@ def _scaled(op: Op, dims: dict[str, int], limit: int) -> dict[str, int]:
             break
         halved = {d: n // 2 if n == top else n for d, n in dims.items()}
         dims = halved if admissible(op, halved) or not admissible(op, dims) else _next(op, dims)
+    return dims
+
+
+def _few(op: Op, dims: dict[str, int], limit: int) -> dict[str, int]:
+    """The workload's tiles, and several steps of its streams: long extents cut, then the smallest ones halved."""
+    whole = {d: dims.get(d, 1) for d in op.dims}
+    dims = dict(whole)
+    for d, n in whole.items():
+        cut = dims | {d: SEVERAL}
+        if n > SEVERAL and admissible(op, cut):
+            dims = cut
+    while size(op, dims) > limit:
+        for d in sorted(dims, key=lambda d: (whole[d], d)):
+            halved = dims | {d: dims[d] // 2}
+            if dims[d] > 1 and admissible(op, halved) and size(op, halved) < size(op, dims):
+                dims = halved
+                break
+        else:
+            break
     return dims
 
 

@@ -154,6 +154,16 @@ def test_workloads_lend_their_ratios():
     assert case.dims["M"] * case.dims["N"] <= 1 << 14
 
 
+def test_workloads_lend_their_tiles_to_few_programs():
+    long = Workload(name="long", op="op", cases=((1.0, (("M", 8192), ("N", 64))),))
+    case = next(c for c in cases(softmax(), {}, 12, 0, workloads=[long]) if "few programs of `long`" in c.words)
+    assert case.dims == {"M": 256, "N": 64}
+    small = next(
+        c for c in cases(softmax(), {}, 12, 0, workloads=[long], limit=1 << 12) if "few programs" in c.words
+    )
+    assert small.dims == {"M": 256, "N": 16}  # the extent that is the smaller one as stated is cut first
+
+
 def test_distinct_positions_differ_and_fit():
     for case in cases(scatter(), {}, 18, 0):
         slots = case.inputs["slot"]
