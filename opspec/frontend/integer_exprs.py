@@ -140,6 +140,9 @@ def value_to_integer(value: Value) -> Int | None:
             return None
 
 
+_EARLIER = "compute it in an op before this one, and take it as a parameter of integers"
+
+
 def _datum(expr: s.Subscript, scope: OpScope, env: Env) -> Int:
     local = env.find(expr.name.text)
     if env.is_closed or not (local is None or isinstance(local, IndexVar)):
@@ -147,12 +150,12 @@ def _datum(expr: s.Subscript, scope: OpScope, env: Env) -> Int:
     tensor = scope.tensors.get(expr.name.text)
     if tensor is None:
         if expr.name.text in scope.defines:
-            raise _not(expr, "is computed; an index or bound is read from an input tensor")
+            raise _not(expr, "is computed; an index or bound is read from an input tensor", _EARLIER)
         raise NotInteger(names.unknown(expr.name.span, expr.name.text, candidates(scope, env)))
     if choices(tensor.dtype)[0].kind == "float":
         raise _not(expr, f"is read from a tensor of `{tensor.dtype.name}`, not of integers")
     if tensor.role != "in":
-        raise _not(expr, "is read from an output; an index or bound is read from an input tensor")
+        raise _not(expr, "is read from an output; an index or bound is read from an input tensor", _EARLIER)
     if expr.otherwise is not None:
         raise _not(expr, "has an `else`, which an index or bound cannot have")
     if len(expr.indices) != len(tensor.extents):

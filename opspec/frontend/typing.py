@@ -110,7 +110,7 @@ def cast(to: Storage, mode: str | None, x: Value, scope: OpScope, span: Span, na
     if mode is None and narrow:
         scope.fail(faults.mode(name_span, to.name, first.kind))
     if mode is not None and mode not in allowed:
-        scope.fail(faults.wrong_mode(name_span, to.name, mode, allowed))
+        scope.fail(faults.wrong_mode(name_span, to.name, first.kind, mode, allowed))
     if first.kind == "bool":
         scope.fail(faults.mismatch(span, "there is no cast to `bool`", "compare it: `x != 0`"))
     if x.dtype is BOOL:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from opspec.diagnostics import Note
 from opspec.ir.dtypes import F32
-from opspec.ir.integers import Datum, Int, index
+from opspec.ir.integers import Datum, FloorDiv, Int, index
 from opspec.ir.program import Boundary, Define, Kernel, Op, Tensor
 from opspec.ir.values import Range, Read, Reduce, Scan, Value, integers, map_integers, map_values, walk
 from opspec.schedule.refuse import unfusable
@@ -75,13 +75,15 @@ def build_block(op: Op, boundary: Boundary, kernel: Kernel) -> Block:
                         read.span or define.span,
                         Note(f"`{read.name}` is computed here", local[read.name].span),
                         help=f"put the statement that reads axis {position + 1} of `{read.name}` elsewhere "
-                        "into a `kernel` block of its own",
+                        f"into a `kernel` block of its own{_walked(at, own)}",
                     )
                 if not groups.join((define.name, name), (read.name, own)):
                     raise unfusable(
                         f"`{define.origin}` needs `{read.name}` at two different points of one axis",
                         read.span or define.span,
                         Note(f"`{read.name}` is computed here", local[read.name].span),
+                        help=f"split the block in two where `{read.name}` is handed over, or write its value out "
+                        "at one of the points: the launch then computes it twice",
                     )
     _join_letters(groups)
     _join_tensor_axes(groups, body, local)
@@ -101,6 +103,16 @@ def build_block(op: Op, boundary: Boundary, kernel: Kernel) -> Block:
         schedule=kernel.schedule,
         exclusive=exclusive,
     )
+
+
+def _walked(at: Int, own: str) -> str:
+    """How a statement that reads at a quotient of its index can have the index of what it reads."""
+    match at.atom:
+        case FloorDiv(num=num, den=den) if num.index is not None:
+            step = str(den) if den.constant is not None or den.atom is not None else f"({den})"
+            whole = f"`{own} * {step}` and an index for the rest"
+            return f", or write `{num.index}` as {whole}, so that it is read at `{own}`"
+    return ""
 
 
 def _crossing(boundary: Boundary) -> tuple[Tensor, ...]:

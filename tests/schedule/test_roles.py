@@ -138,3 +138,47 @@ def test_a_value_at_two_points_of_one_axis_is_refused(plan):
     assert fault.code.code == "OP641"
     assert fault.span is not None
     assert fault.notes[0].span is not None
+
+
+GROUPS = """op f[C, G](x: f32[C]) -> y: f32[C] {
+  require C % G == 0
+  let P = C // G
+  kernel k {
+    m[g] = sum[p](x[g * P + p])  for g < G, p < P
+    y[c] = x[c] - m[c // P]
+  }
+}
+"""
+TWICE = """op f[T, D](x: f32[T, D]) -> y: f32[D, D] {
+  kernel k {
+    m[d] = mean[t](x[t, d])
+    y[d, e] = m[d] * m[e]
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "help_"),
+    [
+        (GROUPS, "write `c` as `g * (C // G)` and an index for the rest, so that it is read at `g`"),
+        (TWICE, "write its value out at one of the points"),
+    ],
+)
+def test_a_block_that_no_launch_carries_is_refused_with_another_way_to_write_it(plan, text, help_):
+    with pytest.raises(Failure) as caught:
+        plan(text)
+    (fault,) = caught.value.diagnostics
+    assert fault.code.code == "OP641"
+    assert help_ in fault.help
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        GROUPS.replace("y[c] = x[c] - m[c // P]", "y[g * P + p] = x[g * P + p] - m[g]  for g < G, p < P"),
+        TWICE.replace("m[e]", "mean[t](x[t, e])"),
+    ],
+)
+def test_what_the_help_says_can_be_built(plan, text):
+    assert plan(text).variants

@@ -78,10 +78,12 @@ def mode(span: Span, dtype: str, kind: str) -> Diagnostic:
     )
 
 
-def wrong_mode(span: Span, dtype: str, found: str, allowed: tuple[str, ...]) -> Diagnostic:
+def wrong_mode(span: Span, dtype: str, kind: str, found: str, allowed: tuple[str, ...]) -> Diagnostic:
     """A mode that the dtype does not have."""
-    if not allowed:
+    if not allowed and kind == "float":
         help_ = f"write `{dtype}(…)`: its overflow is IEEE's"
+    elif not allowed:
+        help_ = f"write `{dtype}(…)`, of what `clamp` keeps in its range if it may be out of it"
     else:
         near = nearest(found, allowed)
         help_ = f"{near} " * bool(near) + "it has " + " and ".join(f"`.{m}`" for m in allowed)
