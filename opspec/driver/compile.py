@@ -182,7 +182,7 @@ def _compile(
     signature: dict[str, str] = {}
     full = dims | {k: v.evaluate(dims) for k, v in op.derived}
     split = next((t.split for t in launch.texts if t.split is not None), None)
-    sizes = () if split is None else (split.split.splits, split.split.span)
+    sizes = () if split is None else split.split.sizes
     full |= dict.fromkeys(sizes, SPAN)
     for tensor in (*launch.plan.block.tensors, *(() if split is None else split.split.parts)):
         signature[pointer(tensor.name)] = POINTER[_concrete(tensor.dtype, dtypes).name]

@@ -425,8 +425,10 @@ def _kernel_doc(plan: Plan, variant: Variant, text: KernelText) -> str:
     split = variant.split
     if split is not None and text.sizes:
         joined = len(text.sizes) == 1
-        parts = [p for p in parts if not joined or not p.startswith(f"{split.axis} streamed")]
-        parts.append(f"parts of {split.axis} joined" if joined else f"{split.axis} in {split.splits} parts")
+        cut = (split.axis, *(axis for axis, _ in split.beside))
+        parts = [p for p in parts if not joined or not p.startswith(tuple(f"{a} streamed" for a in cut))]
+        named = " and ".join(cut)
+        parts.append(f"parts of {named} joined" if joined else f"{named} in {split.splits} parts")
     lines = [f"{variant.program.variant.capitalize()}: " + ", ".join(parts or ["one program"]) + "."]
     if text.tiles:
         lines[0] = f"{lines[0][:-1]}; tiles move through descriptors."

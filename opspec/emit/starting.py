@@ -235,6 +235,12 @@ class Starts:
         self.lines.append(f"{splits}, {span} = {chosen}{test}")
         self.lines.append(f"if {splits} > 1:")
         inner: list[str] = []
+        for other, also in plan.beside:
+            # as many parts of every stream
+            self.names[also] = escape(also)
+            beside = next(a for a in k.plan.variants[-1].program.axes if a.name == other)
+            whole = host_int(beside.extent, self.names)
+            inner.append(f'{escape(also)} = launch.span({whole}, options["{text.blocks[other]}"], {splits})')
         for part in plan.parts:
             shape = tuple_text([host_int(e, self.names) for e in part.extents])
             inner.append(f'{part.name} = call.workspace({shape}, launch.DTYPES["f32"])')

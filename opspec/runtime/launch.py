@@ -194,6 +194,11 @@ def split(
     return triton.cdiv(extent, span), span
 
 
+def span(extent: int, chunk: int, parts: int) -> int:
+    """The indices of one of ``parts`` of a stream of ``extent`` in chunks, where another says how many."""
+    return int(triton.cdiv(triton.cdiv(extent, chunk), parts)) * chunk
+
+
 def spread(
     extent: int, chunk: int, programs: int, warps: int, together: int = 16, multiprocessors: int = 132
 ) -> tuple[int, int]:

@@ -11,14 +11,12 @@ from opspec.ir.integers import Int
 from opspec.ir.values import Cast, Compare, Extent, Literal, Read, Value, map_values
 from opspec.schedule.exact import holds, identity, number
 from opspec.schedule.graph import Fold, Graph, Load, Node, Store, storage_of
-from opspec.schedule.laws import Law, find_law
+from opspec.schedule.laws import INFINITY, Law, find_law, finite_state
 from opspec.schedule.names import Names
 from opspec.schedule.roles import Roles, axis_order
 from opspec.schedule.segments import segments_of
 from opspec.schedule.shifts import Shift
 from opspec.schedule.tile import Fetch, Let, Statement, Var, Write, inside
-
-INFINITY = {"max": float("-inf"), "min": float("inf")}
 
 
 def is_identity(node: Fold) -> bool:
@@ -70,6 +68,11 @@ class Access:
         """A node value over block variables."""
         if isinstance(value, Read):
             return self.env[value.name]
+        state = finite_state(value)
+        if state is not None and "safe" in self.running.get(state.name, {}):
+            safe = self.vars[self.running[state.name]["safe"]].read
+            if self.env[state.name] == safe:
+                return safe  # beside a running extreme it is finite already
         return map_values(value, self._value)
 
     def _in_range(self, axes: Iterable[str]) -> tuple[Value, ...]:

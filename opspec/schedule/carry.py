@@ -7,10 +7,10 @@ from dataclasses import replace
 from opspec.ir.dtypes import BOOL, F32, I64
 from opspec.ir.integers import ZERO
 from opspec.ir.values import Binary, BinaryOp, Compare, Extent, Literal, Read, Select, Value
-from opspec.schedule.access import INFINITY, is_identity, plain, stored
+from opspec.schedule.access import is_identity, plain, stored
 from opspec.schedule.domain import nonempty
 from opspec.schedule.graph import Fold, Load, Node
-from opspec.schedule.laws import Law, between_states
+from opspec.schedule.laws import INFINITY, Law, between_states
 from opspec.schedule.means import Means
 from opspec.schedule.roles import Product
 from opspec.schedule.shifts import Shift

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from opspec.ir.dtypes import F32
-from opspec.ir.values import Binary, Literal, Read, Unary, Value, map_values
+from opspec.ir.dtypes import BOOL, F32
+from opspec.ir.values import Binary, Compare, Literal, Read, Select, Unary, Value, map_values
 from opspec.schedule.graph import Fold, Graph, Point, Prefix, node_values
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class Law:
 
 
 OLD, NEW = "old", "new"
+INFINITY = {"max": float("-inf"), "min": float("inf")}
 
 
 def between_states(factor: Value, old: Value, new: Value) -> Value:
@@ -62,11 +63,29 @@ def find_law(graph: Graph, fold: Fold, state: Fold) -> Law | str:
         return f"a {fold.monoid} can't be rescaled"
     if state.monoid not in ("max", "min"):
         return f"`{state.define.origin}` is a {state.monoid}, not a running extreme"
-    found = _derive(Translation(graph, state), fold.body, state.monoid)
+    translation = Translation(graph, state)
+    found = _derive(translation, fold.body, state.monoid)
     if isinstance(found, str):
         return found
     factor, text, nan, pure = found
+    nan = nan and translation.bare
     return Law(fold=fold.name, state=state.name, factor=factor, text=text, at_identity_nan=nan, pure=pure)
+
+
+def finite(state: Read, monoid: str) -> Select:
+    """A running extreme, 0 where it is still the identity."""
+    identity = Literal(value=INFINITY[monoid], dtype=F32)
+    at_identity = Compare(op="eq", a=state, b=identity, dtype=BOOL)
+    return Select(condition=at_identity, a=Literal(value=0.0, dtype=F32), b=state, dtype=F32)
+
+
+def finite_state(value: Value) -> Read | None:
+    """The extreme that ``value`` is, made finite as ``finite`` does it."""
+    match value:
+        case Select(b=Read() as state) if value in [finite(state, m) for m in INFINITY]:
+            return state
+        case _:
+            return None
 
 
 class Translation:
@@ -81,6 +100,7 @@ class Translation:
         self.s = Symbol("s", real=True)
         self.leaves: dict[Value, Expr] = {}
         self.compared = _core(self.nodes, state.body)
+        self.bare = False  # whether the state is used where it may be the identity
 
     def of(self, value: Value) -> Expr | None:
         """The expression, or None where the state hides behind something opaque."""
@@ -91,6 +111,9 @@ class Translation:
             return self.s
         match value:
             case Read(name=name) if name == self.state.name:
+                self.bare = True
+                return self.m
+            case Select() if (state := finite_state(value)) is not None and state.name == self.state.name:
                 return self.m
             case Read(name=name) if isinstance(self.nodes[name], Point) and self._mentions(value):
                 return self.of(self.nodes[name].value)  # type: ignore[union-attr]
@@ -234,4 +257,4 @@ def _value_of(e: Expr) -> Value | None:
     return None
 
 
-__all__ = ["NEW", "OLD", "Law", "Translation", "find_law"]
+__all__ = ["INFINITY", "NEW", "OLD", "Law", "Translation", "find_law", "finite", "finite_state"]

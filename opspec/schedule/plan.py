@@ -19,6 +19,7 @@ from opspec.schedule.names import Names
 from opspec.schedule.packed import keeps_bytes_together, packed_axes
 from opspec.schedule.peel import peel
 from opspec.schedule.place import place
+from opspec.schedule.rebase import rebase_sums
 from opspec.schedule.refuse import unfusable, unsupported
 from opspec.schedule.rewrites import Applied, invert_divisors, pull_factors, share_equal, share_loads
 from opspec.schedule.roles import Roles, assign_roles
@@ -75,8 +76,9 @@ def schedule_kernel(
     graph, pulled = pull_factors(pair_extremes(graph))
     graph, expanded = expand_sums(graph)
     graph, inverted = invert_divisors(graph)
+    graph, rebased = rebase_sums(graph)
     graph, lent = lend_rows(graph)
-    rewrites = (*selected, *shared, *pulled, *expanded, *inverted, *lent)
+    rewrites = (*selected, *shared, *pulled, *expanded, *inverted, *rebased, *lent)
     variants = []
     packed = packed_axes(graph)
     assigned = assign_roles(graph, typical)

@@ -53,7 +53,8 @@ IDENTITY = {"max": float("-inf"), "min": float("inf"), "sum": 0.0}
 class Split:
     """A stream ``axis`` in ``splits`` parts of ``span`` indices: the programs that walk them, and the join.
 
-    ``parts``: workspace, one tensor per carried variable; ``splits`` and ``span`` are sizes of a launch.
+    ``beside``: further streams in as many parts, each with the span of its own. ``parts``: workspace, one tensor per
+    carried variable; ``splits`` and the spans are sizes of a launch.
     """
 
     axis: str
@@ -62,70 +63,114 @@ class Split:
     parts: tuple[Tensor, ...]
     partial: TileProgram
     merge: TileProgram
+    beside: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def sizes(self) -> tuple[str, ...]:
+        """The sizes of a launch that say how streams are cut."""
+        return (self.splits, self.span, *(span for _, span in self.beside))
 
 
 def split_stream(program: TileProgram, names: Names) -> Split | None:
-    """The two programs for one that streams once, or None where it can't be cut."""
-    at = next((i for i, s in enumerate(program.body) if isinstance(s, Loop)), None)
-    loop = None if at is None else program.body[at]
-    if at is None or not isinstance(loop, Loop) or not _divisible(program, loop, program.body[at + 1 :]):
+    """The two programs for one that streams once, or several streams apart; None where it can't be cut."""
+    loops = tuple(s for s in program.body if isinstance(s, Loop))
+    before, after = _around(program.body)
+    if not loops or not _divisible(program, loops, before, after):
         return None
-    part, splits, span = (names.fresh(n) for n in ("part", "splits", "span"))
+    part, splits = names.fresh("part"), names.fresh("splits")
+    spans = [names.fresh("span") for _ in loops]
+    carried = tuple(c for loop in loops for c in loop.carried)
     grid = [a for a in program.axes if a.role == "grid"]
     tensors: dict[str, Tensor] = {}
     places: dict[str, tuple[Int, ...]] = {}
-    for c in loop.carried:
+    for c in carried:
         own = [*grid, *(a for a in program.axes if a.name in c.var.axes and a not in grid)]
         name = names.fresh(f"{c.var.name}_part")
         tensors[c.var.name] = Tensor(
             name=name, dtype=F32, extents=(dim(splits), *(a.extent for a in own)), role="out", span=None
         )
         places[c.var.name] = (index(part), *(index(a.name) for a in own))
-    before = program.body[:at]
-    cut = _cut(loop, part, span)
-    writes = tuple(_store(program, c.var, tensors[c.var.name], places[c.var.name]) for c in loop.carried)
+    cut = (_cut(loop, part, span) for loop, span in zip(loops, spans, strict=True))
+    writes = tuple(_store(program, c.var, tensors[c.var.name], places[c.var.name]) for c in carried)
     first = AxisPlan(name=part, extent=dim(splits), role="grid", dims=())
-    partial = _program(program, (*before, cut, *writes), (first, *program.axes), tensors.values())
-    partial = replace(partial, sizes=(splits, span))
+    partial = _program(program, (*before, *cut, *writes), (first, *program.axes), tensors.values())
+    partial = replace(partial, sizes=(splits, *spans))
     every = AxisPlan(name=part, extent=dim(splits), role="tile", dims=(part,))
-    walked = {s.axis for s in statements((loop,)) if isinstance(s, Loop)}
+    walked = {s.axis for s in statements(loops) if isinstance(s, Loop)}
     axes = (every, *(a for a in program.axes if a.name not in walked))
-    joins, new = _joins(replace(program, axes=axes), part, loop.carried, tensors, places, names)
-    after = program.body[at + 1 :]
+    joins, new = _joins(replace(program, axes=axes), part, carried, tensors, places, names)
     needed = _needed([s for s in before if not isinstance(s, Begin)], after, program)
     merged = _program(program, (*needed, *joins, *after), axes, tensors.values(), extra=tuple(new))
     merged = replace(merged, sizes=(splits,))
     return Split(
-        axis=loop.axis,
+        axis=loops[0].axis,
         splits=splits,
-        span=span,
+        span=spans[0],
+        beside=tuple((loop.axis, span) for loop, span in zip(loops[1:], spans[1:], strict=True)),
         parts=tuple(tensors.values()),
         partial=partial,
         merge=merged,
     )
 
 
-def _divisible(program: TileProgram, loop: Loop, after: tuple[Statement, ...]) -> bool:
-    """Whether a loop is the only one and leaves nothing but what it carries, in f32 and for each row of a block."""
-    if (
-        not loop.carried
-        or loop.reverse
-        or loop.segments is not None
-        or loop.sweeps > 1
-        or len(program.axis(loop.axis).dims) != 1
-    ):
-        return False
-    if not isinstance(loop.start, Extent) or not isinstance(loop.stop, Extent):
-        return False
+def _around(body: tuple[Statement, ...]) -> tuple[tuple[Statement, ...], tuple[Statement, ...]]:
+    """The statements that no loop leads to, and those behind the last one or made of what one carried."""
+    before: list[Statement] = []
+    after: list[Statement] = []
+    behind: set[str] = set()
+    last = max((i for i, s in enumerate(body) if isinstance(s, Loop)), default=0)
+    for i, s in enumerate(body):
+        if isinstance(s, Loop):
+            behind |= {c.var.name for c in s.carried}
+            continue
+        given = {v.name for v in assigned(s)}
+        if i > last or (_read_by((s,)) | given) & behind:
+            after.append(s)
+            behind |= given
+        else:
+            before.append(s)
+    return tuple(before), tuple(after)
+
+
+def _read_by(body: Iterable[Statement]) -> set[str]:
+    """Every variable that statements read."""
+    return {
+        v.name for s in statements(tuple(body)) for value in values_of(s) for v in walk(value) if isinstance(v, Read)
+    }
+
+
+def _divisible(
+    program: TileProgram, loops: tuple[Loop, ...], before: tuple[Statement, ...], after: tuple[Statement, ...]
+) -> bool:
+    """Whether loops use nothing of each other and leave nothing but what they carry, in f32 and for each row of a
+    block."""
     rows = {a.name for a in program.axes if a.role == "grid" and a.blocked}
-    if any(isinstance(s, Loop) for s in after) or any(isinstance(s, Write) for s in statements(loop.body)):
+    carried = [c for loop in loops for c in loop.carried]
+    outside = {v.name for s in after for v in assigned(s)} | {c.var.name for c in carried}
+    for loop in loops:
+        if (
+            not loop.carried
+            or loop.reverse
+            or loop.segments is not None
+            or loop.sweeps > 1
+            or len(program.axis(loop.axis).dims) != 1
+        ):
+            return False
+        if not isinstance(loop.start, Extent) or not isinstance(loop.stop, Extent):
+            return False
+        if any(isinstance(s, Write) for s in statements(loop.body)):
+            return False
+        if len(loops) > 1:
+            own = {c.var.name for c in loop.carried}
+            if _read_by((loop,)) & (outside - own):
+                return False
+        if any(loop.axis in i.free_indices() for s in after for i in integers_of(s)):
+            return False
+    if {s.var.name for s in program.body if isinstance(s, Begin)} != {c.var.name for c in carried}:
         return False
-    begun = {s.var.name for s in program.body if isinstance(s, Begin)}
-    if begun != {c.var.name for c in loop.carried}:
+    if any(isinstance(s, Begin) for s in after) or len({loop.axis for loop in loops}) < len(loops):
         return False
-    return all(
-        c.var.dtype is F32 and rows <= set(c.var.axes) and c.monoid in IDENTITY for c in loop.carried
-    ) and not any(loop.axis in i.free_indices() for s in after for i in integers_of(s))
+    return all(c.var.dtype is F32 and rows <= set(c.var.axes) and c.monoid in IDENTITY for c in carried)
 
 
 def _cut(loop: Loop, part: str, span: str) -> Loop:
