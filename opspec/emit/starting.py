@@ -12,11 +12,12 @@ from opspec.emit.host import host_int, tuple_text
 from opspec.emit.names import escape
 from opspec.emit.signature import KernelText, SplitText, descriptor, identifiers, pointer, stride
 from opspec.ir.program import Op, Tensor
+from opspec.ir.values import Extent
 from opspec.schedule.adjacent import adjacent_axes
 from opspec.schedule.graph import Load
 from opspec.schedule.nested import nested_product
 from opspec.schedule.plan import Plan
-from opspec.schedule.tile import Fetch, statements
+from opspec.schedule.tile import Fetch, Loop, TileProgram, statements
 
 STEPS = 4
 BLOCK = re.compile(r"\bBLOCK\w*")
@@ -52,6 +53,12 @@ class Configure:
     kernel: str
     params: str
     lines: tuple[str, ...]
+
+
+def _ends_by_data(program: TileProgram, axis: str) -> bool:
+    """Whether data says where a program's stream along ``axis`` ends."""
+    loops = [s for s in statements(program.body) if isinstance(s, Loop) and s.axis == axis]
+    return any(isinstance(loop.stop, Extent) and loop.stop.value.tensors() for loop in loops)
 
 
 def streamed_tensors(plan: Plan) -> list[Tensor]:
@@ -225,7 +232,8 @@ class Starts:
         extent = host_int(axis.extent, self.names)
         least = "" if k.steps == STEPS else f", {k.steps}"
         warps = ', warps=options["num_warps"]' if k.few_tiles else ""
-        chosen = f'launch.split({extent}, options["{text.blocks[plan.axis]}"], grid{least}{warps})'
+        ragged = ", ragged=True" if _ends_by_data(k.plan.variants[-1].program, plan.axis) else ""
+        chosen = f'launch.split({extent}, options["{text.blocks[plan.axis]}"], grid{least}{warps}{ragged})'
         if nested_product(plan.partial) is not None:
             chosen = (
                 f'launch.spread({extent}, options["{text.blocks[plan.axis]}"], grid, options["num_warps"])'

@@ -166,17 +166,25 @@ def resident(programs: int, warps: int, multiprocessors: int = 132) -> int:
 
 
 def split(
-    extent: int, chunk: int, programs: int, steps: int = 4, multiprocessors: int = 132, warps: int = 0
+    extent: int,
+    chunk: int,
+    programs: int,
+    steps: int = 4,
+    multiprocessors: int = 132,
+    warps: int = 0,
+    ragged: bool = False,
 ) -> tuple[int, int]:
     """Parts of a stream of ``extent`` in chunks, and the indices of one, where ``programs`` leave
     multiprocessors idle; (1, 0) where they don't. A part has at least so many ``steps``.
 
     ``warps`` of a program: of more than four a multiprocessor holds one, so that parts end together where
-    they fill whole rounds, and what joins them counts against many.
+    they fill whole rounds, and what joins them counts against many. ``ragged``: where a stream ends is known from
+    data alone. Then parts are short, so that those of the longest streams end with the others; one behind its end
+    costs little.
     """
     whole = triton.cdiv(extent, chunk)
-    parts = min(2 * multiprocessors // max(programs, 1), whole // steps)
-    if programs >= multiprocessors or parts < 2:
+    parts = min((RAGGED if ragged else 2) * multiprocessors // max(programs, 1), whole // steps)
+    if (programs >= multiprocessors and not ragged) or parts < 2:
         return 1, 0
     if warps > 4:
         if fills(programs, multiprocessors):
@@ -338,6 +346,7 @@ def fills(programs: int, multiprocessors: int = 132) -> bool:
 ROWS = (16, 64, 128)
 DEEP = 2048  # of a sum, from where parts cost less than small tiles
 FULL = 4096  # and from where an eighth of a device is enough to cut
+RAGGED = 16  # programs a multiprocessor gets where some end early
 JOIN = 1 / 12  # steps of a program that joining a part of a tile costs a device
 
 

@@ -161,8 +161,9 @@ def _divisible(
         if any(isinstance(s, Write) for s in statements(loop.body)):
             return False
         if len(loops) > 1:
+            # plain sums add up where they are: a workspace for each would be written for nothing
             own = {c.var.name for c in loop.carried}
-            if _read_by((loop,)) & (outside - own):
+            if _read_by((loop,)) & (outside - own) or all(c.state is None for c in loop.carried):
                 return False
         if any(loop.axis in i.free_indices() for s in after for i in integers_of(s)):
             return False
