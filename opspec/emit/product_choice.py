@@ -36,6 +36,7 @@ CHUNK = 64  # elements per row of a further value over rows and a chunk, alive b
 # the least depth of a product with four bits an element: Triton gives a thread eight of them in a row
 PACKED = 64
 TALLEST = 128  # rows of a tile: where no workload has more, their number is no length that varies
+GROUP = 64  # rows that a group of four warps multiplies at once
 ACCUMULATOR = 16384  # elements of a product's accumulator, beside which its epilogue fits
 
 
@@ -214,7 +215,9 @@ def _chain_choice(
         *(["edged=True"] if _edged(variant.program, rows[0]) else []),
         *(["narrow=described"] if holds.narrow and text.described is not None else []),
     ]
-    if text.split is not None and tallest[rows[0]] > TALLEST:
+    # parts of the stream fill a device: rows fill tiles, and where their number does not vary parts end together
+    cut = text.split is not None and tallest[rows[0]] >= GROUP
+    if text.split is not None and cut:
         arguments.append(f"stream={extent[text.split.split.axis]}")
     lines.append("# rows, chunk, warps, stages: the first that registers and shared memory hold")
     lines.append(
@@ -231,7 +234,8 @@ def _chain_choice(
             # no matrix unit: every element of rows times chunk times what is whole lives in registers
             beside = ", ".join([str(PER_STEP), text.blocks[rows[0]], *fixed])
             lines.append(_block(text, extent, axis, 1, f"launch.share({beside})"))
-    return choice_of(text, lines, test=test, warps="num_warps", stages="num_stages")
+    parted = cut and tallest[rows[0]] <= TALLEST
+    return choice_of(text, lines, test=test, warps="num_warps", stages="num_stages", parted=parted)
 
 
 def _across(variant: Variant) -> tuple[str, list[str], tuple[str, ...]] | None:

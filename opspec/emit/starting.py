@@ -17,7 +17,7 @@ from opspec.schedule.adjacent import adjacent_axes
 from opspec.schedule.graph import Load
 from opspec.schedule.nested import nested_product
 from opspec.schedule.plan import Plan
-from opspec.schedule.tile import Fetch, Loop, TileProgram, statements
+from opspec.schedule.tile import AxisPlan, Fetch, Loop, TileProgram, statements
 
 STEPS = 4
 BLOCK = re.compile(r"\bBLOCK\w*")
@@ -53,6 +53,12 @@ class Configure:
     kernel: str
     params: str
     lines: tuple[str, ...]
+
+
+def _joined(split: SplitText) -> list[AxisPlan]:
+    """The axes of the join without those that only the parts have."""
+    own = split.merge.blocks
+    return [a for a in split.split.merge.axes if own.get(a.name) in (None, *split.merge.constexprs)]
 
 
 def _ends_by_data(program: TileProgram, axis: str) -> bool:
@@ -271,7 +277,7 @@ class Starts:
             inner.append(f"    {self._start(k, partial, partial.name, f'grid * {splits}', False)}")
         else:
             inner.append(self._start(k, partial, partial.name, f"grid * {splits}", False))
-        used = {d for a in plan.merge.axes for d in a.extent.dims()}
+        used = {d for a in _joined(split) for d in a.extent.dims()}
         dims = [self.names[d] for d in (*self.op.dims, plan.splits) if d in used]
         inner.append(f"kernel, grid, options = {name}({', '.join(dims)})")
         inner.append(self._start(k, split.merge, "kernel", "grid", False))
@@ -291,9 +297,10 @@ class Starts:
         """A program of the join takes all parts of a few results."""
         text, lines, counts = split.merge, [], []
         grid = [a.name for a in split.split.merge.axes if a.role == "grid" and a.name in text.blocks]
-        whole = [a for a in split.split.merge.axes if a.role == "tile" and a.name in text.blocks]
-        parts = split.split.merge.axes[0]
-        for axis in split.split.merge.axes:
+        axes = _joined(split)
+        whole = [a for a in axes if a.role == "tile" and a.name in text.blocks]
+        parts = axes[0]
+        for axis in axes:
             extent = host_int(axis.extent, self.names)
             block = text.blocks.get(axis.name)
             if block is not None and axis == parts:
@@ -309,7 +316,7 @@ class Starts:
                 tight = host_int(axis.extent, self.names, tight=True)
                 counts.append(f"triton.cdiv({extent}, {block})" if block else tight)
         blocks = [f'"{b}": {b}' for b in dict.fromkeys(text.blocks.values()) if b in text.constexprs]
-        elements = " * ".join(dict.fromkeys(text.blocks.values()))
+        elements = " * ".join(b for b in dict.fromkeys(text.blocks.values()) if b in text.constexprs)
         warps = f'"num_warps": launch.warps({elements}, 32)'
         options = ", ".join([*blocks, warps, '"num_stages": 1', '"enable_fp_fusion": True'])
         lines.append(f"options = {{{options}}}")

@@ -3519,7 +3519,7 @@ def _paged_decode__launch(call, dims, q, k, v, table, len_, T, o):
     kernel, grid, options, tiles = _configure_paged_decode_flash_decode(
         B, Hkv, G, T, P, D, width, described, tuned=call.tuned("flash_decode")
     )
-    splits, span = launch.split(T, options["BLOCK_T"], grid)
+    splits, span = launch.split(T, options["BLOCK_T"], grid, ragged=True)
     if splits > 1:
         m_part = call.workspace((splits, B, Hkv, G), launch.DTYPES["f32"])
         p_sum_part = call.workspace((splits, B, Hkv, G), launch.DTYPES["f32"])
@@ -3849,6 +3849,11 @@ def _prefix_decode_flash_decode_streamed0(
 
     a: multiplies by the reciprocal of what a launch has once.
     s: multiplies by the reciprocal of what a launch has once.
+    n: runs about the extreme of its own stream, which m joins once.
+    w: runs about the extreme of its own stream, which m joins once.
+    l: runs about the extreme of its own stream, which m joins once.
+    n: online beside m by g = exp(m_old - m_new).
+    l: online beside m by g = exp(m_old - m_new).
     """
     pid = tl.program_id(0).to(INDEX)
     h = pid % H
@@ -3880,8 +3885,13 @@ def _prefix_decode_flash_decode_streamed0(
         + d[None, :, None] * v_stride_D
     )
     v = tl.load(v_at, mask=mask_2, other=0.0).to(tl.float32)
+    # w[b, h, d] = sum[t] using bf16 (exp(s[b, h, t] - m[b, h]) * v[b, h, t, d])
+    e = tl.exp2((s - tl.where(m_max[:, None] == float("-inf"), 0.0, m_max[:, None])) * 1.4426950408889634)
+    own = tl.sum(tl.where(t[None, None, :] < T, e[:, None, :] * v, 0.0), axis=2)
+    sum_own = tl.sum(tl.where(t[None, :] < T, e, 0.0), axis=1)
     m_max_2 = tl.full((BLOCK_B,), float("-inf"), tl.float32)
-    # sweep 1 of 2 over i
+    n_own = tl.zeros((BLOCK_B, BLOCK_D), tl.float32)
+    sum_own_2 = tl.zeros((BLOCK_B,), tl.float32)
     # tiles inside, then the masked one
     i_inner = S // BLOCK_S * BLOCK_S
     for i_part in tl.static_range(1 + EDGE_S):
@@ -3896,65 +3906,45 @@ def _prefix_decode_flash_decode_streamed0(
             )
             a_sum = tl.dot(q, kp, input_precision="ieee")
             # a[b, h, i] = sum[d](q[b, h, d] * kp[h, i, d]) / sqrt(D)
-            a = a_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
             m_max_2_chunk = reduce_max(
-                tl.where(i[None, :] < S, a, float("-inf")) if i_part == 1 else a, axis=1
+                tl.where(i[None, :] < S, a_sum, float("-inf")) if i_part == 1 else a_sum, axis=1
             )
-            m_max_2 = maximum(m_max_2, m_max_2_chunk)
-    # m[b, h] = max(max[i](a[b, h, i]), max[t](s[b, h, t]))
-    m = maximum(m_max_2, m_max)
-    # w[b, h, d] = sum[t] using bf16 (exp(s[b, h, t] - m[b, h]) * v[b, h, t, d])
-    w = tl.sum(
-        tl.where(
-            t[None, None, :] < T, tl.exp2((s[:, None, :] - m[:, None, None]) * 1.4426950408889634) * v, 0.0
-        ),
-        axis=2,
-    )
-    l_sum = tl.sum(tl.where(t[None, :] < T, tl.exp2((s - m[:, None]) * 1.4426950408889634), 0.0), axis=1)
-    n = tl.zeros((BLOCK_B, BLOCK_D), tl.float32)
-    l_sum_2 = tl.zeros((BLOCK_B,), tl.float32)
-    # sweep 2 of 2 over i
-    # tiles inside, then the masked one
-    i_inner = S // BLOCK_S * BLOCK_S
-    for i_part in tl.static_range(1 + EDGE_S):
-        for i_start in range(i_inner if i_part == 1 else 0, S if i_part == 1 else i_inner, BLOCK_S):
-            i = (i_start + tl.arange(0, BLOCK_S)).to(INDEX)
-            kp_at = kp_ptr + h * kp_stride_H + i[None, :] * kp_stride_S + d[:, None] * kp_stride_D
-            mask_4 = (d[:, None] < D) & (i[None, :] < S)
-            kp = (
-                tl.load(kp_at, mask=mask_4, other=0.0)
-                if i_part == 1
-                else tl.load(kp_at, mask=d[:, None] < D, other=0.0)
-            )
-            a_sum = tl.dot(q, kp, input_precision="ieee")
-            a = a_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
+            m_max_2_new = maximum(m_max_2, m_max_2_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_max_2_safe = tl.where(m_max_2_new == float("-inf"), 0.0, m_max_2_new)
+            m_max_2_safe_log2 = m_max_2_safe * 1.4426950408889634
             vp_at = vp_ptr + h * vp_stride_H + i[:, None] * vp_stride_S + d[None, :] * vp_stride_D
-            mask_5 = (i[:, None] < S) & (d[None, :] < D)
+            mask_4 = (i[:, None] < S) & (d[None, :] < D)
             vp = (
-                tl.load(vp_at, mask=mask_5, other=0.0)
+                tl.load(vp_at, mask=mask_4, other=0.0)
                 if i_part == 1
                 else tl.load(vp_at, mask=d[None, :] < D, other=0.0)
             )
             # n[b, h, d] = sum[i] using bf16 (exp(a[b, h, i] - m[b, h]) * vp[h, i, d])
-            n = tl.dot(
-                (
-                    tl.where(i[None, :] < S, tl.exp2((a - m[:, None]) * 1.4426950408889634), 0.0)
-                    if i_part == 1
-                    else tl.exp2((a - m[:, None]) * 1.4426950408889634)
-                ).to(tl.bfloat16),
+            own_e = tl.exp2(
+                a_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634)
+                - m_max_2_safe_log2[:, None],
+            )
+            scale = tl.exp2(m_max_2 * 1.4426950408889634 - m_max_2_safe_log2)
+            n_own = n_own * scale[:, None]
+            n_own = tl.dot(
+                (tl.where(i[None, :] < S, own_e, 0.0) if i_part == 1 else own_e).to(tl.bfloat16),
                 vp,
-                n,
+                n_own,
                 input_precision="ieee",
             )
-            l_sum_2_chunk = tl.sum(
-                tl.where(i[None, :] < S, tl.exp2((a - m[:, None]) * 1.4426950408889634), 0.0)
-                if i_part == 1
-                else tl.exp2((a - m[:, None]) * 1.4426950408889634),
-                axis=1,
-            )
-            l_sum_2 = l_sum_2 + l_sum_2_chunk
+            sum_own_2 = sum_own_2 * scale
+            sum_own_2_chunk = tl.sum(tl.where(i[None, :] < S, own_e, 0.0) if i_part == 1 else own_e, axis=1)
+            sum_own_2 = sum_own_2 + sum_own_2_chunk
+            m_max_2 = m_max_2_new
+    # m[b, h] = max(max[i](a[b, h, i]), max[t](s[b, h, t]))
+    m = maximum(m_max_2, m_max)
+    n = n_own * tl.exp2((m_max_2[:, None] - m[:, None]) * 1.4426950408889634)
+    w = own * tl.exp2((m_max[:, None] - m[:, None]) * 1.4426950408889634)
+    l_sum = sum_own_2 * tl.exp2((m_max_2 - m) * 1.4426950408889634)
+    l_sum_2 = sum_own * tl.exp2((m_max - m) * 1.4426950408889634)
     # l[b, h] = sum[i](exp(a[b, h, i] - m[b, h])) + sum[t](exp(s[b, h, t] - m[b, h]))
-    l = l_sum_2 + l_sum
+    l = l_sum + l_sum_2
     # o[b, h, d] = (n[b, h, d] + w[b, h, d]) / l[b, h]
     o = (n + w) / l[:, None]
     o_at = o_ptr + b[:, None] * o_stride_B + h * o_stride_H + d[None, :] * o_stride_D
@@ -3996,6 +3986,11 @@ def _prefix_decode_flash_decode_streamed0_described(
 
     a: multiplies by the reciprocal of what a launch has once.
     s: multiplies by the reciprocal of what a launch has once.
+    n: runs about the extreme of its own stream, which m joins once.
+    w: runs about the extreme of its own stream, which m joins once.
+    l: runs about the extreme of its own stream, which m joins once.
+    n: online beside m by g = exp(m_old - m_new).
+    l: online beside m by g = exp(m_old - m_new).
     """
     pid = tl.program_id(0).to(INDEX)
     h = pid % H
@@ -4026,8 +4021,13 @@ def _prefix_decode_flash_decode_streamed0_described(
         + d[None, :, None] * v_stride_D
     )
     v = tl.load(v_at, mask=mask, other=0.0).to(tl.float32)
+    # w[b, h, d] = sum[t] using bf16 (exp(s[b, h, t] - m[b, h]) * v[b, h, t, d])
+    e = tl.exp2((s - tl.where(m_max[:, None] == float("-inf"), 0.0, m_max[:, None])) * 1.4426950408889634)
+    own = tl.sum(tl.where(t[None, None, :] < T, e[:, None, :] * v, 0.0), axis=2)
+    sum_own = tl.sum(tl.where(t[None, :] < T, e, 0.0), axis=1)
     m_max_2 = tl.full((BLOCK_B,), float("-inf"), tl.float32)
-    # sweep 1 of 2 over i
+    n_own = tl.zeros((BLOCK_B, BLOCK_D), tl.float32)
+    sum_own_2 = tl.zeros((BLOCK_B,), tl.float32)
     # tiles inside, then the masked one
     i_inner = S // BLOCK_S * BLOCK_S
     for i_part in tl.static_range(1 + EDGE_S):
@@ -4036,53 +4036,39 @@ def _prefix_decode_flash_decode_streamed0_described(
             kp = kp_desc.load([h, i_start, 0]).reshape(BLOCK_S, BLOCK_D).T
             a_sum = tl.dot(q, kp, input_precision="ieee")
             # a[b, h, i] = sum[d](q[b, h, d] * kp[h, i, d]) / sqrt(D)
-            a = a_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
             m_max_2_chunk = reduce_max(
-                tl.where(i[None, :] < S, a, float("-inf")) if i_part == 1 else a, axis=1
+                tl.where(i[None, :] < S, a_sum, float("-inf")) if i_part == 1 else a_sum, axis=1
             )
-            m_max_2 = maximum(m_max_2, m_max_2_chunk)
-    # m[b, h] = max(max[i](a[b, h, i]), max[t](s[b, h, t]))
-    m = maximum(m_max_2, m_max)
-    # w[b, h, d] = sum[t] using bf16 (exp(s[b, h, t] - m[b, h]) * v[b, h, t, d])
-    w = tl.sum(
-        tl.where(
-            t[None, None, :] < T, tl.exp2((s[:, None, :] - m[:, None, None]) * 1.4426950408889634) * v, 0.0
-        ),
-        axis=2,
-    )
-    l_sum = tl.sum(tl.where(t[None, :] < T, tl.exp2((s - m[:, None]) * 1.4426950408889634), 0.0), axis=1)
-    n = tl.zeros((BLOCK_B, BLOCK_D), tl.float32)
-    l_sum_2 = tl.zeros((BLOCK_B,), tl.float32)
-    # sweep 2 of 2 over i
-    # tiles inside, then the masked one
-    i_inner = S // BLOCK_S * BLOCK_S
-    for i_part in tl.static_range(1 + EDGE_S):
-        for i_start in range(i_inner if i_part == 1 else 0, S if i_part == 1 else i_inner, BLOCK_S):
-            i = (i_start + tl.arange(0, BLOCK_S)).to(INDEX)
-            kp = kp_desc.load([h, i_start, 0]).reshape(BLOCK_S, BLOCK_D).T
-            a_sum = tl.dot(q, kp, input_precision="ieee")
-            a = a_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
+            m_max_2_new = maximum(m_max_2, m_max_2_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_max_2_safe = tl.where(m_max_2_new == float("-inf"), 0.0, m_max_2_new)
+            m_max_2_safe_log2 = m_max_2_safe * 1.4426950408889634
             vp = vp_desc.load([h, i_start, 0]).reshape(BLOCK_S, BLOCK_D)
             # n[b, h, d] = sum[i] using bf16 (exp(a[b, h, i] - m[b, h]) * vp[h, i, d])
-            n = tl.dot(
-                (
-                    tl.where(i[None, :] < S, tl.exp2((a - m[:, None]) * 1.4426950408889634), 0.0)
-                    if i_part == 1
-                    else tl.exp2((a - m[:, None]) * 1.4426950408889634)
-                ).to(tl.bfloat16),
+            own_e = tl.exp2(
+                a_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634)
+                - m_max_2_safe_log2[:, None],
+            )
+            scale = tl.exp2(m_max_2 * 1.4426950408889634 - m_max_2_safe_log2)
+            n_own = n_own * scale[:, None]
+            n_own = tl.dot(
+                (tl.where(i[None, :] < S, own_e, 0.0) if i_part == 1 else own_e).to(tl.bfloat16),
                 vp,
-                n,
+                n_own,
                 input_precision="ieee",
             )
-            l_sum_2_chunk = tl.sum(
-                tl.where(i[None, :] < S, tl.exp2((a - m[:, None]) * 1.4426950408889634), 0.0)
-                if i_part == 1
-                else tl.exp2((a - m[:, None]) * 1.4426950408889634),
-                axis=1,
-            )
-            l_sum_2 = l_sum_2 + l_sum_2_chunk
+            sum_own_2 = sum_own_2 * scale
+            sum_own_2_chunk = tl.sum(tl.where(i[None, :] < S, own_e, 0.0) if i_part == 1 else own_e, axis=1)
+            sum_own_2 = sum_own_2 + sum_own_2_chunk
+            m_max_2 = m_max_2_new
+    # m[b, h] = max(max[i](a[b, h, i]), max[t](s[b, h, t]))
+    m = maximum(m_max_2, m_max)
+    n = n_own * tl.exp2((m_max_2[:, None] - m[:, None]) * 1.4426950408889634)
+    w = own * tl.exp2((m_max[:, None] - m[:, None]) * 1.4426950408889634)
+    l_sum = sum_own_2 * tl.exp2((m_max_2 - m) * 1.4426950408889634)
+    l_sum_2 = sum_own * tl.exp2((m_max - m) * 1.4426950408889634)
     # l[b, h] = sum[i](exp(a[b, h, i] - m[b, h])) + sum[t](exp(s[b, h, t] - m[b, h]))
-    l = l_sum_2 + l_sum
+    l = l_sum + l_sum_2
     # o[b, h, d] = (n[b, h, d] + w[b, h, d]) / l[b, h]
     o = (n + w) / l[:, None]
     o_at = o_ptr + b[:, None] * o_stride_B + h * o_stride_H + d[None, :] * o_stride_D
@@ -4134,6 +4120,12 @@ def _prefix_decode_flash_decode_streamed1(
 
     a: multiplies by the reciprocal of what a launch has once.
     s: multiplies by the reciprocal of what a launch has once.
+    n: runs about the extreme of its own stream, which m joins once.
+    w: runs about the extreme of its own stream, which m joins once.
+    l: runs about the extreme of its own stream, which m joins once.
+    w: online beside m by g = exp(m_old - m_new).
+    l: online beside m by g = exp(m_old - m_new).
+    n: online beside m by g = exp(m_old - m_new).
     """
     pid = tl.program_id(0).to(INDEX)
     h = pid % H
@@ -4144,6 +4136,8 @@ def _prefix_decode_flash_decode_streamed1(
     q = tl.load(q_at, mask=mask, other=0.0)
     q_wide = q.to(tl.float32)
     m_max = tl.full((BLOCK_B,), float("-inf"), tl.float32)
+    own = tl.zeros((BLOCK_B, BLOCK_D), tl.float32)
+    sum_own = tl.zeros((BLOCK_B,), tl.float32)
     # tiles inside, then the masked one
     i_inner = S // BLOCK_S * BLOCK_S
     for i_part in tl.static_range(1 + EDGE_S):
@@ -4158,73 +4152,40 @@ def _prefix_decode_flash_decode_streamed1(
             )
             a_sum = tl.dot(q, kp, input_precision="ieee")
             # a[b, h, i] = sum[d](q[b, h, d] * kp[h, i, d]) / sqrt(D)
-            a = a_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
-            m_max_chunk = reduce_max(tl.where(i[None, :] < S, a, float("-inf")) if i_part == 1 else a, axis=1)
-            m_max = maximum(m_max, m_max_chunk)
-    m_max_2 = tl.full((BLOCK_B,), float("-inf"), tl.float32)
-    # sweep 1 of 2 over t
-    for t_start in range(0, T, BLOCK_T):
-        t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
-        k_at = (
-            k_ptr
-            + b[:, None, None] * k_stride_B
-            + h * k_stride_H
-            + t[None, None, :] * k_stride_T
-            + d[None, :, None] * k_stride_D
-        )
-        mask_3 = (b[:, None, None] < B) & (d[None, :, None] < D) & (t[None, None, :] < T)
-        k = tl.load(k_at, mask=mask_3, other=0.0, eviction_policy="evict_last").to(tl.float32)
-        s_sum = tl.sum(tl.where(d[None, :, None] < D, q_wide[:, :, None] * k, 0.0), axis=1)
-        # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) / sqrt(D)
-        s = s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
-        m_max_2_chunk = reduce_max(tl.where(t[None, :] < T, s, float("-inf")), axis=1)
-        m_max_2 = maximum(m_max_2, m_max_2_chunk)
-    # m[b, h] = max(max[i](a[b, h, i]), max[t](s[b, h, t]))
-    m = maximum(m_max, m_max_2)
-    n = tl.zeros((BLOCK_B, BLOCK_D), tl.float32)
-    l_sum = tl.zeros((BLOCK_B,), tl.float32)
-    # tiles inside, then the masked one
-    i_inner = S // BLOCK_S * BLOCK_S
-    for i_part in tl.static_range(1 + EDGE_S):
-        for i_start in range(i_inner if i_part == 1 else 0, S if i_part == 1 else i_inner, BLOCK_S):
-            i = (i_start + tl.arange(0, BLOCK_S)).to(INDEX)
-            kp_at = kp_ptr + h * kp_stride_H + i[None, :] * kp_stride_S + d[:, None] * kp_stride_D
-            mask_4 = (d[:, None] < D) & (i[None, :] < S)
-            kp = (
-                tl.load(kp_at, mask=mask_4, other=0.0)
-                if i_part == 1
-                else tl.load(kp_at, mask=d[:, None] < D, other=0.0)
+            m_max_chunk = reduce_max(
+                tl.where(i[None, :] < S, a_sum, float("-inf")) if i_part == 1 else a_sum, axis=1
             )
-            a_sum = tl.dot(q, kp, input_precision="ieee")
-            a = a_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
+            m_max_new = maximum(m_max, m_max_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_max_safe = tl.where(m_max_new == float("-inf"), 0.0, m_max_new)
+            m_max_safe_log2 = m_max_safe * 1.4426950408889634
             vp_at = vp_ptr + h * vp_stride_H + i[:, None] * vp_stride_S + d[None, :] * vp_stride_D
-            mask_5 = (i[:, None] < S) & (d[None, :] < D)
+            mask_3 = (i[:, None] < S) & (d[None, :] < D)
             vp = (
-                tl.load(vp_at, mask=mask_5, other=0.0)
+                tl.load(vp_at, mask=mask_3, other=0.0)
                 if i_part == 1
                 else tl.load(vp_at, mask=d[None, :] < D, other=0.0)
             )
             # n[b, h, d] = sum[i] using bf16 (exp(a[b, h, i] - m[b, h]) * vp[h, i, d])
-            n = tl.dot(
-                (
-                    tl.where(i[None, :] < S, tl.exp2((a - m[:, None]) * 1.4426950408889634), 0.0)
-                    if i_part == 1
-                    else tl.exp2((a - m[:, None]) * 1.4426950408889634)
-                ).to(tl.bfloat16),
+            e = tl.exp2(
+                a_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634)
+                - m_max_safe_log2[:, None],
+            )
+            scale = tl.exp2(m_max * 1.4426950408889634 - m_max_safe_log2)
+            own = own * scale[:, None]
+            own = tl.dot(
+                (tl.where(i[None, :] < S, e, 0.0) if i_part == 1 else e).to(tl.bfloat16),
                 vp,
-                n,
+                own,
                 input_precision="ieee",
             )
-            l_sum_chunk = tl.sum(
-                tl.where(i[None, :] < S, tl.exp2((a - m[:, None]) * 1.4426950408889634), 0.0)
-                if i_part == 1
-                else tl.exp2((a - m[:, None]) * 1.4426950408889634),
-                axis=1,
-            )
-            l_sum = l_sum + l_sum_chunk
-    w = tl.zeros((BLOCK_B, BLOCK_D), tl.float32)
-    l_sum_2 = tl.zeros((BLOCK_B,), tl.float32)
-    # sweep 2 of 2 over t
+            sum_own = sum_own * scale
+            sum_own_chunk = tl.sum(tl.where(i[None, :] < S, e, 0.0) if i_part == 1 else e, axis=1)
+            sum_own = sum_own + sum_own_chunk
+            m_max = m_max_new
+    m_max_2 = tl.full((BLOCK_B,), float("-inf"), tl.float32)
+    w_own = tl.zeros((BLOCK_B, BLOCK_D), tl.float32)
+    sum_own_2 = tl.zeros((BLOCK_B,), tl.float32)
     for t_start in range(0, T, BLOCK_T):
         t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
         k_at = (
@@ -4234,10 +4195,15 @@ def _prefix_decode_flash_decode_streamed1(
             + t[None, None, :] * k_stride_T
             + d[None, :, None] * k_stride_D
         )
-        mask_6 = (b[:, None, None] < B) & (d[None, :, None] < D) & (t[None, None, :] < T)
-        k = tl.load(k_at, mask=mask_6, other=0.0, eviction_policy="evict_first").to(tl.float32)
+        mask_4 = (b[:, None, None] < B) & (d[None, :, None] < D) & (t[None, None, :] < T)
+        k = tl.load(k_at, mask=mask_4, other=0.0, eviction_policy="evict_first").to(tl.float32)
         s_sum = tl.sum(tl.where(d[None, :, None] < D, q_wide[:, :, None] * k, 0.0), axis=1)
+        # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) / sqrt(D)
         s = s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
+        m_max_2_chunk = reduce_max(tl.where(t[None, :] < T, s, float("-inf")), axis=1)
+        m_max_2_new = maximum(m_max_2, m_max_2_chunk)
+        # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+        m_max_2_safe = tl.where(m_max_2_new == float("-inf"), 0.0, m_max_2_new)
         v_at = (
             v_ptr
             + b[:, None, None] * v_stride_B
@@ -4245,21 +4211,23 @@ def _prefix_decode_flash_decode_streamed1(
             + t[None, None, :] * v_stride_T
             + d[None, :, None] * v_stride_D
         )
-        v = tl.load(v_at, mask=mask_6, other=0.0, eviction_policy="evict_first").to(tl.float32)
+        v = tl.load(v_at, mask=mask_4, other=0.0, eviction_policy="evict_first").to(tl.float32)
         # w[b, h, d] = sum[t] using bf16 (exp(s[b, h, t] - m[b, h]) * v[b, h, t, d])
-        w_chunk = tl.sum(
-            tl.where(
-                t[None, None, :] < T,
-                tl.exp2((s[:, None, :] - m[:, None, None]) * 1.4426950408889634) * v,
-                0.0,
-            ),
-            axis=2,
-        )
-        w = w + w_chunk
-        l_sum_2_chunk = tl.sum(
-            tl.where(t[None, :] < T, tl.exp2((s - m[:, None]) * 1.4426950408889634), 0.0), axis=1
-        )
-        l_sum_2 = l_sum_2 + l_sum_2_chunk
+        own_e = tl.exp2((s - m_max_2_safe[:, None]) * 1.4426950408889634)
+        scale_2 = tl.exp2((m_max_2 - m_max_2_safe) * 1.4426950408889634)
+        w_own = w_own * scale_2[:, None]
+        w_own_chunk = tl.sum(tl.where(t[None, None, :] < T, own_e[:, None, :] * v, 0.0), axis=2)
+        w_own = w_own + w_own_chunk
+        sum_own_2 = sum_own_2 * scale_2
+        sum_own_2_chunk = tl.sum(tl.where(t[None, :] < T, own_e, 0.0), axis=1)
+        sum_own_2 = sum_own_2 + sum_own_2_chunk
+        m_max_2 = m_max_2_new
+    # m[b, h] = max(max[i](a[b, h, i]), max[t](s[b, h, t]))
+    m = maximum(m_max, m_max_2)
+    n = own * tl.exp2((m_max[:, None] - m[:, None]) * 1.4426950408889634)
+    w = w_own * tl.exp2((m_max_2[:, None] - m[:, None]) * 1.4426950408889634)
+    l_sum = sum_own * tl.exp2((m_max - m) * 1.4426950408889634)
+    l_sum_2 = sum_own_2 * tl.exp2((m_max_2 - m) * 1.4426950408889634)
     # l[b, h] = sum[i](exp(a[b, h, i] - m[b, h])) + sum[t](exp(s[b, h, t] - m[b, h]))
     l = l_sum + l_sum_2
     # o[b, h, d] = (n[b, h, d] + w[b, h, d]) / l[b, h]
@@ -4303,6 +4271,12 @@ def _prefix_decode_flash_decode_streamed1_described(
 
     a: multiplies by the reciprocal of what a launch has once.
     s: multiplies by the reciprocal of what a launch has once.
+    n: runs about the extreme of its own stream, which m joins once.
+    w: runs about the extreme of its own stream, which m joins once.
+    l: runs about the extreme of its own stream, which m joins once.
+    w: online beside m by g = exp(m_old - m_new).
+    l: online beside m by g = exp(m_old - m_new).
+    n: online beside m by g = exp(m_old - m_new).
     """
     pid = tl.program_id(0).to(INDEX)
     h = pid % H
@@ -4312,6 +4286,8 @@ def _prefix_decode_flash_decode_streamed1_described(
     q = q_desc.load([h, b_first, 0]).reshape(BLOCK_B, BLOCK_D)
     q_wide = q.to(tl.float32)
     m_max = tl.full((BLOCK_B,), float("-inf"), tl.float32)
+    own = tl.zeros((BLOCK_B, BLOCK_D), tl.float32)
+    sum_own = tl.zeros((BLOCK_B,), tl.float32)
     # tiles inside, then the masked one
     i_inner = S // BLOCK_S * BLOCK_S
     for i_part in tl.static_range(1 + EDGE_S):
@@ -4320,11 +4296,34 @@ def _prefix_decode_flash_decode_streamed1_described(
             kp = kp_desc.load([h, i_start, 0]).reshape(BLOCK_S, BLOCK_D).T
             a_sum = tl.dot(q, kp, input_precision="ieee")
             # a[b, h, i] = sum[d](q[b, h, d] * kp[h, i, d]) / sqrt(D)
-            a = a_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
-            m_max_chunk = reduce_max(tl.where(i[None, :] < S, a, float("-inf")) if i_part == 1 else a, axis=1)
-            m_max = maximum(m_max, m_max_chunk)
+            m_max_chunk = reduce_max(
+                tl.where(i[None, :] < S, a_sum, float("-inf")) if i_part == 1 else a_sum, axis=1
+            )
+            m_max_new = maximum(m_max, m_max_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_max_safe = tl.where(m_max_new == float("-inf"), 0.0, m_max_new)
+            m_max_safe_log2 = m_max_safe * 1.4426950408889634
+            vp = vp_desc.load([h, i_start, 0]).reshape(BLOCK_S, BLOCK_D)
+            # n[b, h, d] = sum[i] using bf16 (exp(a[b, h, i] - m[b, h]) * vp[h, i, d])
+            e = tl.exp2(
+                a_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634)
+                - m_max_safe_log2[:, None],
+            )
+            scale = tl.exp2(m_max * 1.4426950408889634 - m_max_safe_log2)
+            own = own * scale[:, None]
+            own = tl.dot(
+                (tl.where(i[None, :] < S, e, 0.0) if i_part == 1 else e).to(tl.bfloat16),
+                vp,
+                own,
+                input_precision="ieee",
+            )
+            sum_own = sum_own * scale
+            sum_own_chunk = tl.sum(tl.where(i[None, :] < S, e, 0.0) if i_part == 1 else e, axis=1)
+            sum_own = sum_own + sum_own_chunk
+            m_max = m_max_new
     m_max_2 = tl.full((BLOCK_B,), float("-inf"), tl.float32)
-    # sweep 1 of 2 over t
+    w_own = tl.zeros((BLOCK_B, BLOCK_D), tl.float32)
+    sum_own_2 = tl.zeros((BLOCK_B,), tl.float32)
     for t_start in range(0, T, BLOCK_T):
         t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
         k_at = (
@@ -4335,47 +4334,188 @@ def _prefix_decode_flash_decode_streamed1_described(
             + d[None, :, None] * k_stride_D
         )
         mask = (b[:, None, None] < B) & (d[None, :, None] < D) & (t[None, None, :] < T)
-        k = tl.load(k_at, mask=mask, other=0.0, eviction_policy="evict_last").to(tl.float32)
+        k = tl.load(k_at, mask=mask, other=0.0, eviction_policy="evict_first").to(tl.float32)
         s_sum = tl.sum(tl.where(d[None, :, None] < D, q_wide[:, :, None] * k, 0.0), axis=1)
         # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) / sqrt(D)
         s = s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
         m_max_2_chunk = reduce_max(tl.where(t[None, :] < T, s, float("-inf")), axis=1)
-        m_max_2 = maximum(m_max_2, m_max_2_chunk)
+        m_max_2_new = maximum(m_max_2, m_max_2_chunk)
+        # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+        m_max_2_safe = tl.where(m_max_2_new == float("-inf"), 0.0, m_max_2_new)
+        v_at = (
+            v_ptr
+            + b[:, None, None] * v_stride_B
+            + h * v_stride_H
+            + t[None, None, :] * v_stride_T
+            + d[None, :, None] * v_stride_D
+        )
+        v = tl.load(v_at, mask=mask, other=0.0, eviction_policy="evict_first").to(tl.float32)
+        # w[b, h, d] = sum[t] using bf16 (exp(s[b, h, t] - m[b, h]) * v[b, h, t, d])
+        own_e = tl.exp2((s - m_max_2_safe[:, None]) * 1.4426950408889634)
+        scale_2 = tl.exp2((m_max_2 - m_max_2_safe) * 1.4426950408889634)
+        w_own = w_own * scale_2[:, None]
+        w_own_chunk = tl.sum(tl.where(t[None, None, :] < T, own_e[:, None, :] * v, 0.0), axis=2)
+        w_own = w_own + w_own_chunk
+        sum_own_2 = sum_own_2 * scale_2
+        sum_own_2_chunk = tl.sum(tl.where(t[None, :] < T, own_e, 0.0), axis=1)
+        sum_own_2 = sum_own_2 + sum_own_2_chunk
+        m_max_2 = m_max_2_new
     # m[b, h] = max(max[i](a[b, h, i]), max[t](s[b, h, t]))
     m = maximum(m_max, m_max_2)
-    n = tl.zeros((BLOCK_B, BLOCK_D), tl.float32)
-    l_sum = tl.zeros((BLOCK_B,), tl.float32)
-    # tiles inside, then the masked one
-    i_inner = S // BLOCK_S * BLOCK_S
-    for i_part in tl.static_range(1 + EDGE_S):
-        for i_start in range(i_inner if i_part == 1 else 0, S if i_part == 1 else i_inner, BLOCK_S):
+    n = own * tl.exp2((m_max[:, None] - m[:, None]) * 1.4426950408889634)
+    w = w_own * tl.exp2((m_max_2[:, None] - m[:, None]) * 1.4426950408889634)
+    l_sum = sum_own * tl.exp2((m_max - m) * 1.4426950408889634)
+    l_sum_2 = sum_own_2 * tl.exp2((m_max_2 - m) * 1.4426950408889634)
+    # l[b, h] = sum[i](exp(a[b, h, i] - m[b, h])) + sum[t](exp(s[b, h, t] - m[b, h]))
+    l = l_sum + l_sum_2
+    # o[b, h, d] = (n[b, h, d] + w[b, h, d]) / l[b, h]
+    o = (n + w) / l[:, None]
+    o_at = o_ptr + b[:, None] * o_stride_B + h * o_stride_H + d[None, :] * o_stride_D
+    mask_2 = (b[:, None] < B) & (d[None, :] < D)
+    tl.store(o_at, o, mask=mask_2)
+
+
+@triton.jit
+def _prefix_decode_flash_decode_streamed1_part(
+    q_ptr,
+    kp_ptr,
+    vp_ptr,
+    k_ptr,
+    v_ptr,
+    m_max_part_ptr,
+    own_part_ptr,
+    sum_own_part_ptr,
+    m_max_2_part_ptr,
+    w_own_part_ptr,
+    sum_own_2_part_ptr,
+    B,
+    H,
+    S,
+    T,
+    D,
+    span,
+    span_2,
+    q_stride_B,
+    q_stride_H,
+    q_stride_D,
+    kp_stride_H,
+    kp_stride_S,
+    kp_stride_D,
+    vp_stride_H,
+    vp_stride_S,
+    vp_stride_D,
+    k_stride_B,
+    k_stride_H,
+    k_stride_T,
+    k_stride_D,
+    v_stride_B,
+    v_stride_H,
+    v_stride_T,
+    v_stride_D,
+    m_max_part_stride_splits,
+    m_max_part_stride_B,
+    m_max_part_stride_H,
+    own_part_stride_splits,
+    own_part_stride_B,
+    own_part_stride_H,
+    own_part_stride_D,
+    sum_own_part_stride_splits,
+    sum_own_part_stride_B,
+    sum_own_part_stride_H,
+    m_max_2_part_stride_splits,
+    m_max_2_part_stride_B,
+    m_max_2_part_stride_H,
+    w_own_part_stride_splits,
+    w_own_part_stride_B,
+    w_own_part_stride_H,
+    w_own_part_stride_D,
+    sum_own_2_part_stride_splits,
+    sum_own_2_part_stride_B,
+    sum_own_2_part_stride_H,
+    BLOCK_B: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    BLOCK_S: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel by blocks, h in parallel, d whole, t streamed, i streamed, i and t in splits parts.
+
+    a: multiplies by the reciprocal of what a launch has once.
+    s: multiplies by the reciprocal of what a launch has once.
+    n: runs about the extreme of its own stream, which m joins once.
+    w: runs about the extreme of its own stream, which m joins once.
+    l: runs about the extreme of its own stream, which m joins once.
+    w: online beside m by g = exp(m_old - m_new).
+    l: online beside m by g = exp(m_old - m_new).
+    n: online beside m by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    h = pid % H
+    b = (pid // H % tl.cdiv(B, BLOCK_B)) * BLOCK_B + tl.arange(0, BLOCK_B)
+    part = pid // H // tl.cdiv(B, BLOCK_B)
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    q_at = q_ptr + b[:, None] * q_stride_B + h * q_stride_H + d[None, :] * q_stride_D
+    mask = (b[:, None] < B) & (d[None, :] < D)
+    q = tl.load(q_at, mask=mask, other=0.0)
+    q_wide = q.to(tl.float32)
+    m_max = tl.full((BLOCK_B,), float("-inf"), tl.float32)
+    own = tl.zeros((BLOCK_B, BLOCK_D), tl.float32)
+    sum_own = tl.zeros((BLOCK_B,), tl.float32)
+    m_max_2 = tl.full((BLOCK_B,), float("-inf"), tl.float32)
+    w_own = tl.zeros((BLOCK_B, BLOCK_D), tl.float32)
+    sum_own_2 = tl.zeros((BLOCK_B,), tl.float32)
+    # tiles inside, then the masked ones at the edge
+    i_inner = (
+        part * span + tl.maximum(tl.minimum(S, part * span + span) - (part * span), 0) // BLOCK_S * BLOCK_S
+    )
+    for i_part in tl.static_range(2):
+        for i_start in range(
+            i_inner if i_part == 1 else part * span,
+            tl.minimum(S, part * span + span) if i_part == 1 else i_inner,
+            BLOCK_S,
+        ):
             i = (i_start + tl.arange(0, BLOCK_S)).to(INDEX)
-            kp = kp_desc.load([h, i_start, 0]).reshape(BLOCK_S, BLOCK_D).T
+            kp_at = kp_ptr + h * kp_stride_H + i[None, :] * kp_stride_S + d[:, None] * kp_stride_D
+            mask_2 = (d[:, None] < D) & (i[None, :] < S)
+            kp = (
+                tl.load(kp_at, mask=mask_2, other=0.0)
+                if i_part == 1
+                else tl.load(kp_at, mask=d[:, None] < D, other=0.0)
+            )
             a_sum = tl.dot(q, kp, input_precision="ieee")
-            a = a_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
-            vp = vp_desc.load([h, i_start, 0]).reshape(BLOCK_S, BLOCK_D)
+            # a[b, h, i] = sum[d](q[b, h, d] * kp[h, i, d]) / sqrt(D)
+            m_max_chunk = reduce_max(
+                tl.where(i[None, :] < S, a_sum, float("-inf")) if i_part == 1 else a_sum, axis=1
+            )
+            m_max_new = maximum(m_max, m_max_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_max_safe = tl.where(m_max_new == float("-inf"), 0.0, m_max_new)
+            m_max_safe_log2 = m_max_safe * 1.4426950408889634
+            vp_at = vp_ptr + h * vp_stride_H + i[:, None] * vp_stride_S + d[None, :] * vp_stride_D
+            mask_3 = (i[:, None] < S) & (d[None, :] < D)
+            vp = (
+                tl.load(vp_at, mask=mask_3, other=0.0)
+                if i_part == 1
+                else tl.load(vp_at, mask=d[None, :] < D, other=0.0)
+            )
             # n[b, h, d] = sum[i] using bf16 (exp(a[b, h, i] - m[b, h]) * vp[h, i, d])
-            n = tl.dot(
-                (
-                    tl.where(i[None, :] < S, tl.exp2((a - m[:, None]) * 1.4426950408889634), 0.0)
-                    if i_part == 1
-                    else tl.exp2((a - m[:, None]) * 1.4426950408889634)
-                ).to(tl.bfloat16),
+            e = tl.exp2(
+                a_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634)
+                - m_max_safe_log2[:, None],
+            )
+            scale = tl.exp2(m_max * 1.4426950408889634 - m_max_safe_log2)
+            own = own * scale[:, None]
+            own = tl.dot(
+                (tl.where(i[None, :] < S, e, 0.0) if i_part == 1 else e).to(tl.bfloat16),
                 vp,
-                n,
+                own,
                 input_precision="ieee",
             )
-            l_sum_chunk = tl.sum(
-                tl.where(i[None, :] < S, tl.exp2((a - m[:, None]) * 1.4426950408889634), 0.0)
-                if i_part == 1
-                else tl.exp2((a - m[:, None]) * 1.4426950408889634),
-                axis=1,
-            )
-            l_sum = l_sum + l_sum_chunk
-    w = tl.zeros((BLOCK_B, BLOCK_D), tl.float32)
-    l_sum_2 = tl.zeros((BLOCK_B,), tl.float32)
-    # sweep 2 of 2 over t
-    for t_start in range(0, T, BLOCK_T):
+            sum_own = sum_own * scale
+            sum_own_chunk = tl.sum(tl.where(i[None, :] < S, e, 0.0) if i_part == 1 else e, axis=1)
+            sum_own = sum_own + sum_own_chunk
+            m_max = m_max_new
+    for t_start in range(part * span_2, tl.minimum(T, part * span_2 + span_2), BLOCK_T):
         t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
         k_at = (
             k_ptr
@@ -4384,10 +4524,15 @@ def _prefix_decode_flash_decode_streamed1_described(
             + t[None, None, :] * k_stride_T
             + d[None, :, None] * k_stride_D
         )
-        mask_2 = (b[:, None, None] < B) & (d[None, :, None] < D) & (t[None, None, :] < T)
-        k = tl.load(k_at, mask=mask_2, other=0.0, eviction_policy="evict_first").to(tl.float32)
+        mask_4 = (b[:, None, None] < B) & (d[None, :, None] < D) & (t[None, None, :] < T)
+        k = tl.load(k_at, mask=mask_4, other=0.0).to(tl.float32)
         s_sum = tl.sum(tl.where(d[None, :, None] < D, q_wide[:, :, None] * k, 0.0), axis=1)
+        # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) / sqrt(D)
         s = s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
+        m_max_2_chunk = reduce_max(tl.where(t[None, :] < T, s, float("-inf")), axis=1)
+        m_max_2_new = maximum(m_max_2, m_max_2_chunk)
+        # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+        m_max_2_safe = tl.where(m_max_2_new == float("-inf"), 0.0, m_max_2_new)
         v_at = (
             v_ptr
             + b[:, None, None] * v_stride_B
@@ -4395,21 +4540,415 @@ def _prefix_decode_flash_decode_streamed1_described(
             + t[None, None, :] * v_stride_T
             + d[None, :, None] * v_stride_D
         )
-        v = tl.load(v_at, mask=mask_2, other=0.0, eviction_policy="evict_first").to(tl.float32)
+        v = tl.load(v_at, mask=mask_4, other=0.0).to(tl.float32)
         # w[b, h, d] = sum[t] using bf16 (exp(s[b, h, t] - m[b, h]) * v[b, h, t, d])
-        w_chunk = tl.sum(
-            tl.where(
-                t[None, None, :] < T,
-                tl.exp2((s[:, None, :] - m[:, None, None]) * 1.4426950408889634) * v,
-                0.0,
-            ),
-            axis=2,
+        own_e = tl.exp2((s - m_max_2_safe[:, None]) * 1.4426950408889634)
+        scale_2 = tl.exp2((m_max_2 - m_max_2_safe) * 1.4426950408889634)
+        w_own = w_own * scale_2[:, None]
+        w_own_chunk = tl.sum(tl.where(t[None, None, :] < T, own_e[:, None, :] * v, 0.0), axis=2)
+        w_own = w_own + w_own_chunk
+        sum_own_2 = sum_own_2 * scale_2
+        sum_own_2_chunk = tl.sum(tl.where(t[None, :] < T, own_e, 0.0), axis=1)
+        sum_own_2 = sum_own_2 + sum_own_2_chunk
+        m_max_2 = m_max_2_new
+    m_max_part_at = (
+        m_max_part_ptr + part * m_max_part_stride_splits + b * m_max_part_stride_B + h * m_max_part_stride_H
+    )
+    tl.store(m_max_part_at, m_max, mask=b < B)
+    own_part_at = (
+        own_part_ptr
+        + part * own_part_stride_splits
+        + b[:, None] * own_part_stride_B
+        + h * own_part_stride_H
+        + d[None, :] * own_part_stride_D
+    )
+    tl.store(own_part_at, own, mask=mask)
+    sum_own_part_at = (
+        sum_own_part_ptr
+        + part * sum_own_part_stride_splits
+        + b * sum_own_part_stride_B
+        + h * sum_own_part_stride_H
+    )
+    tl.store(sum_own_part_at, sum_own, mask=b < B)
+    m_max_2_part_at = (
+        m_max_2_part_ptr
+        + part * m_max_2_part_stride_splits
+        + b * m_max_2_part_stride_B
+        + h * m_max_2_part_stride_H
+    )
+    tl.store(m_max_2_part_at, m_max_2, mask=b < B)
+    w_own_part_at = (
+        w_own_part_ptr
+        + part * w_own_part_stride_splits
+        + b[:, None] * w_own_part_stride_B
+        + h * w_own_part_stride_H
+        + d[None, :] * w_own_part_stride_D
+    )
+    tl.store(w_own_part_at, w_own, mask=mask)
+    sum_own_2_part_at = (
+        sum_own_2_part_ptr
+        + part * sum_own_2_part_stride_splits
+        + b * sum_own_2_part_stride_B
+        + h * sum_own_2_part_stride_H
+    )
+    tl.store(sum_own_2_part_at, sum_own_2, mask=b < B)
+
+
+@triton.jit(
+    do_not_specialize=[
+        "B",
+        "H",
+        "S",
+        "T",
+        "m_max_part_stride_splits",
+        "m_max_part_stride_B",
+        "sum_own_part_stride_splits",
+        "sum_own_part_stride_B",
+        "m_max_2_part_stride_splits",
+        "m_max_2_part_stride_B",
+        "sum_own_2_part_stride_splits",
+        "sum_own_2_part_stride_B",
+    ],
+)
+def _prefix_decode_flash_decode_streamed1_part_described(
+    q_desc,
+    kp_desc,
+    vp_desc,
+    k_ptr,
+    v_ptr,
+    m_max_part_ptr,
+    own_part_ptr,
+    sum_own_part_ptr,
+    m_max_2_part_ptr,
+    w_own_part_ptr,
+    sum_own_2_part_ptr,
+    B,
+    H,
+    S,
+    T,
+    D,
+    span,
+    span_2,
+    k_stride_B,
+    k_stride_H,
+    k_stride_T,
+    k_stride_D,
+    v_stride_B,
+    v_stride_H,
+    v_stride_T,
+    v_stride_D,
+    m_max_part_stride_splits,
+    m_max_part_stride_B,
+    m_max_part_stride_H,
+    own_part_stride_splits,
+    own_part_stride_B,
+    own_part_stride_H,
+    own_part_stride_D,
+    sum_own_part_stride_splits,
+    sum_own_part_stride_B,
+    sum_own_part_stride_H,
+    m_max_2_part_stride_splits,
+    m_max_2_part_stride_B,
+    m_max_2_part_stride_H,
+    w_own_part_stride_splits,
+    w_own_part_stride_B,
+    w_own_part_stride_H,
+    w_own_part_stride_D,
+    sum_own_2_part_stride_splits,
+    sum_own_2_part_stride_B,
+    sum_own_2_part_stride_H,
+    BLOCK_B: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    BLOCK_S: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel by blocks, h in parallel, d whole, t streamed, i streamed, i and t in splits parts; tiles move through descriptors.
+
+    a: multiplies by the reciprocal of what a launch has once.
+    s: multiplies by the reciprocal of what a launch has once.
+    n: runs about the extreme of its own stream, which m joins once.
+    w: runs about the extreme of its own stream, which m joins once.
+    l: runs about the extreme of its own stream, which m joins once.
+    w: online beside m by g = exp(m_old - m_new).
+    l: online beside m by g = exp(m_old - m_new).
+    n: online beside m by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    h = pid % H
+    b_first = (pid // H % tl.cdiv(B, BLOCK_B)) * BLOCK_B
+    b = b_first + tl.arange(0, BLOCK_B)
+    part = pid // H // tl.cdiv(B, BLOCK_B)
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    q = q_desc.load([b_first, h, 0]).reshape(BLOCK_B, BLOCK_D)
+    q_wide = q.to(tl.float32)
+    m_max = tl.full((BLOCK_B,), float("-inf"), tl.float32)
+    own = tl.zeros((BLOCK_B, BLOCK_D), tl.float32)
+    sum_own = tl.zeros((BLOCK_B,), tl.float32)
+    m_max_2 = tl.full((BLOCK_B,), float("-inf"), tl.float32)
+    w_own = tl.zeros((BLOCK_B, BLOCK_D), tl.float32)
+    sum_own_2 = tl.zeros((BLOCK_B,), tl.float32)
+    # tiles inside, then the masked ones at the edge
+    i_inner = (
+        part * span + tl.maximum(tl.minimum(S, part * span + span) - (part * span), 0) // BLOCK_S * BLOCK_S
+    )
+    for i_part in tl.static_range(2):
+        for i_start in range(
+            i_inner if i_part == 1 else part * span,
+            tl.minimum(S, part * span + span) if i_part == 1 else i_inner,
+            BLOCK_S,
+        ):
+            i = (i_start + tl.arange(0, BLOCK_S)).to(INDEX)
+            kp = kp_desc.load([h, i_start, 0]).reshape(BLOCK_S, BLOCK_D).T
+            a_sum = tl.dot(q, kp, input_precision="ieee")
+            # a[b, h, i] = sum[d](q[b, h, d] * kp[h, i, d]) / sqrt(D)
+            m_max_chunk = reduce_max(
+                tl.where(i[None, :] < S, a_sum, float("-inf")) if i_part == 1 else a_sum, axis=1
+            )
+            m_max_new = maximum(m_max, m_max_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_max_safe = tl.where(m_max_new == float("-inf"), 0.0, m_max_new)
+            m_max_safe_log2 = m_max_safe * 1.4426950408889634
+            vp = vp_desc.load([h, i_start, 0]).reshape(BLOCK_S, BLOCK_D)
+            # n[b, h, d] = sum[i] using bf16 (exp(a[b, h, i] - m[b, h]) * vp[h, i, d])
+            e = tl.exp2(
+                a_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634)
+                - m_max_safe_log2[:, None],
+            )
+            scale = tl.exp2(m_max * 1.4426950408889634 - m_max_safe_log2)
+            own = own * scale[:, None]
+            own = tl.dot(
+                (tl.where(i[None, :] < S, e, 0.0) if i_part == 1 else e).to(tl.bfloat16),
+                vp,
+                own,
+                input_precision="ieee",
+            )
+            sum_own = sum_own * scale
+            sum_own_chunk = tl.sum(tl.where(i[None, :] < S, e, 0.0) if i_part == 1 else e, axis=1)
+            sum_own = sum_own + sum_own_chunk
+            m_max = m_max_new
+    for t_start in range(part * span_2, tl.minimum(T, part * span_2 + span_2), BLOCK_T):
+        t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+        k_at = (
+            k_ptr
+            + b[:, None, None] * k_stride_B
+            + h * k_stride_H
+            + t[None, None, :] * k_stride_T
+            + d[None, :, None] * k_stride_D
         )
-        w = w + w_chunk
-        l_sum_2_chunk = tl.sum(
-            tl.where(t[None, :] < T, tl.exp2((s - m[:, None]) * 1.4426950408889634), 0.0), axis=1
+        mask = (b[:, None, None] < B) & (d[None, :, None] < D) & (t[None, None, :] < T)
+        k = tl.load(k_at, mask=mask, other=0.0).to(tl.float32)
+        s_sum = tl.sum(tl.where(d[None, :, None] < D, q_wide[:, :, None] * k, 0.0), axis=1)
+        # s[b, h, t] = sum[d](q[b, h, d] * k[b, h, t, d]) / sqrt(D)
+        s = s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
+        m_max_2_chunk = reduce_max(tl.where(t[None, :] < T, s, float("-inf")), axis=1)
+        m_max_2_new = maximum(m_max_2, m_max_2_chunk)
+        # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+        m_max_2_safe = tl.where(m_max_2_new == float("-inf"), 0.0, m_max_2_new)
+        v_at = (
+            v_ptr
+            + b[:, None, None] * v_stride_B
+            + h * v_stride_H
+            + t[None, None, :] * v_stride_T
+            + d[None, :, None] * v_stride_D
         )
-        l_sum_2 = l_sum_2 + l_sum_2_chunk
+        v = tl.load(v_at, mask=mask, other=0.0).to(tl.float32)
+        # w[b, h, d] = sum[t] using bf16 (exp(s[b, h, t] - m[b, h]) * v[b, h, t, d])
+        own_e = tl.exp2((s - m_max_2_safe[:, None]) * 1.4426950408889634)
+        scale_2 = tl.exp2((m_max_2 - m_max_2_safe) * 1.4426950408889634)
+        w_own = w_own * scale_2[:, None]
+        w_own_chunk = tl.sum(tl.where(t[None, None, :] < T, own_e[:, None, :] * v, 0.0), axis=2)
+        w_own = w_own + w_own_chunk
+        sum_own_2 = sum_own_2 * scale_2
+        sum_own_2_chunk = tl.sum(tl.where(t[None, :] < T, own_e, 0.0), axis=1)
+        sum_own_2 = sum_own_2 + sum_own_2_chunk
+        m_max_2 = m_max_2_new
+    m_max_part_at = (
+        m_max_part_ptr + part * m_max_part_stride_splits + b * m_max_part_stride_B + h * m_max_part_stride_H
+    )
+    tl.store(m_max_part_at, m_max, mask=b < B)
+    own_part_at = (
+        own_part_ptr
+        + part * own_part_stride_splits
+        + b[:, None] * own_part_stride_B
+        + h * own_part_stride_H
+        + d[None, :] * own_part_stride_D
+    )
+    mask_2 = (b[:, None] < B) & (d[None, :] < D)
+    tl.store(own_part_at, own, mask=mask_2)
+    sum_own_part_at = (
+        sum_own_part_ptr
+        + part * sum_own_part_stride_splits
+        + b * sum_own_part_stride_B
+        + h * sum_own_part_stride_H
+    )
+    tl.store(sum_own_part_at, sum_own, mask=b < B)
+    m_max_2_part_at = (
+        m_max_2_part_ptr
+        + part * m_max_2_part_stride_splits
+        + b * m_max_2_part_stride_B
+        + h * m_max_2_part_stride_H
+    )
+    tl.store(m_max_2_part_at, m_max_2, mask=b < B)
+    w_own_part_at = (
+        w_own_part_ptr
+        + part * w_own_part_stride_splits
+        + b[:, None] * w_own_part_stride_B
+        + h * w_own_part_stride_H
+        + d[None, :] * w_own_part_stride_D
+    )
+    tl.store(w_own_part_at, w_own, mask=mask_2)
+    sum_own_2_part_at = (
+        sum_own_2_part_ptr
+        + part * sum_own_2_part_stride_splits
+        + b * sum_own_2_part_stride_B
+        + h * sum_own_2_part_stride_H
+    )
+    tl.store(sum_own_2_part_at, sum_own_2, mask=b < B)
+
+
+@triton.jit(
+    do_not_specialize=[
+        "B",
+        "H",
+        "D",
+        "splits",
+        "o_stride_B",
+        "o_stride_H",
+        "m_max_part_stride_splits",
+        "m_max_part_stride_B",
+        "own_part_stride_splits",
+        "own_part_stride_B",
+        "own_part_stride_H",
+        "sum_own_part_stride_splits",
+        "sum_own_part_stride_B",
+        "m_max_2_part_stride_splits",
+        "m_max_2_part_stride_B",
+        "w_own_part_stride_splits",
+        "w_own_part_stride_B",
+        "w_own_part_stride_H",
+        "sum_own_2_part_stride_splits",
+        "sum_own_2_part_stride_B",
+    ],
+)
+def _prefix_decode_flash_decode_streamed1_merge(
+    o_ptr,
+    m_max_part_ptr,
+    own_part_ptr,
+    sum_own_part_ptr,
+    m_max_2_part_ptr,
+    w_own_part_ptr,
+    sum_own_2_part_ptr,
+    B,
+    H,
+    D,
+    splits,
+    o_stride_B,
+    o_stride_H,
+    o_stride_D,
+    m_max_part_stride_splits,
+    m_max_part_stride_B,
+    m_max_part_stride_H,
+    own_part_stride_splits,
+    own_part_stride_B,
+    own_part_stride_H,
+    own_part_stride_D,
+    sum_own_part_stride_splits,
+    sum_own_part_stride_B,
+    sum_own_part_stride_H,
+    m_max_2_part_stride_splits,
+    m_max_2_part_stride_B,
+    m_max_2_part_stride_H,
+    w_own_part_stride_splits,
+    w_own_part_stride_B,
+    w_own_part_stride_H,
+    w_own_part_stride_D,
+    sum_own_2_part_stride_splits,
+    sum_own_2_part_stride_B,
+    sum_own_2_part_stride_H,
+    BLOCK_splits: tl.constexpr,
+    BLOCK_B: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel by blocks, h in parallel, d whole, parts of i and t joined.
+
+    a: multiplies by the reciprocal of what a launch has once.
+    s: multiplies by the reciprocal of what a launch has once.
+    n: runs about the extreme of its own stream, which m joins once.
+    w: runs about the extreme of its own stream, which m joins once.
+    l: runs about the extreme of its own stream, which m joins once.
+    w: online beside m by g = exp(m_old - m_new).
+    l: online beside m by g = exp(m_old - m_new).
+    n: online beside m by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    h = pid % H
+    b = (pid // H) * BLOCK_B + tl.arange(0, BLOCK_B)
+    part = tl.arange(0, BLOCK_splits).to(INDEX)
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    m_max_parts_at = (
+        m_max_part_ptr
+        + part[:, None] * m_max_part_stride_splits
+        + b[None, :] * m_max_part_stride_B
+        + h * m_max_part_stride_H
+    )
+    mask = (part[:, None] < splits) & (b[None, :] < B)
+    m_max_parts = tl.load(m_max_parts_at, mask=mask, other=float("-inf"))
+    m_max = reduce_max(m_max_parts, axis=0)
+    m_max_safe_2 = tl.where(m_max == float("-inf"), 0.0, m_max)
+    m_max_2_parts_at = (
+        m_max_2_part_ptr
+        + part[:, None] * m_max_2_part_stride_splits
+        + b[None, :] * m_max_2_part_stride_B
+        + h * m_max_2_part_stride_H
+    )
+    m_max_2_parts = tl.load(m_max_2_parts_at, mask=mask, other=float("-inf"))
+    m_max_2 = reduce_max(m_max_2_parts, axis=0)
+    m_max_2_safe_2 = tl.where(m_max_2 == float("-inf"), 0.0, m_max_2)
+    own_parts_at = (
+        own_part_ptr
+        + part[:, None, None] * own_part_stride_splits
+        + b[None, :, None] * own_part_stride_B
+        + h * own_part_stride_H
+        + d[None, None, :] * own_part_stride_D
+    )
+    mask_2 = (part[:, None, None] < splits) & (b[None, :, None] < B) & (d[None, None, :] < D)
+    own_parts = tl.load(own_parts_at, mask=mask_2, other=0.0)
+    scale_3 = tl.exp2((m_max_parts - m_max_safe_2[None, :]) * 1.4426950408889634)
+    own = tl.sum(own_parts * scale_3[:, :, None], axis=0)
+    sum_own_parts_at = (
+        sum_own_part_ptr
+        + part[:, None] * sum_own_part_stride_splits
+        + b[None, :] * sum_own_part_stride_B
+        + h * sum_own_part_stride_H
+    )
+    sum_own_parts = tl.load(sum_own_parts_at, mask=mask, other=0.0)
+    sum_own = tl.sum(sum_own_parts * scale_3, axis=0)
+    w_own_parts_at = (
+        w_own_part_ptr
+        + part[:, None, None] * w_own_part_stride_splits
+        + b[None, :, None] * w_own_part_stride_B
+        + h * w_own_part_stride_H
+        + d[None, None, :] * w_own_part_stride_D
+    )
+    w_own_parts = tl.load(w_own_parts_at, mask=mask_2, other=0.0)
+    scale_4 = tl.exp2((m_max_2_parts - m_max_2_safe_2[None, :]) * 1.4426950408889634)
+    w_own = tl.sum(w_own_parts * scale_4[:, :, None], axis=0)
+    sum_own_2_parts_at = (
+        sum_own_2_part_ptr
+        + part[:, None] * sum_own_2_part_stride_splits
+        + b[None, :] * sum_own_2_part_stride_B
+        + h * sum_own_2_part_stride_H
+    )
+    sum_own_2_parts = tl.load(sum_own_2_parts_at, mask=mask, other=0.0)
+    sum_own_2 = tl.sum(sum_own_2_parts * scale_4, axis=0)
+    # m[b, h] = max(max[i](a[b, h, i]), max[t](s[b, h, t]))
+    m = maximum(m_max, m_max_2)
+    n = own * tl.exp2((m_max[:, None] - m[:, None]) * 1.4426950408889634)
+    w = w_own * tl.exp2((m_max_2[:, None] - m[:, None]) * 1.4426950408889634)
+    l_sum = sum_own * tl.exp2((m_max - m) * 1.4426950408889634)
+    l_sum_2 = sum_own_2 * tl.exp2((m_max_2 - m) * 1.4426950408889634)
     # l[b, h] = sum[i](exp(a[b, h, i] - m[b, h])) + sum[t](exp(s[b, h, t] - m[b, h]))
     l = l_sum + l_sum_2
     # o[b, h, d] = (n[b, h, d] + w[b, h, d]) / l[b, h]
@@ -4436,7 +4975,7 @@ def _configure_prefix_decode_flash_decode(
     if BLOCK_D * BLOCK_T <= 512 and launch.chosen(tuned, "_prefix_decode_flash_decode_streamed0"):
         # rows, chunk, warps, stages: the first that registers and shared memory hold
         BLOCK_B, chunk, num_warps, num_stages = launch.pick_chain(
-            B, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D + BLOCK_D, width, 232448, H
+            B, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D, width, 232448, H
         )
         BLOCK_S = min(chunk, launch.power_of_2(S, 256))
         options = {
@@ -4468,7 +5007,7 @@ def _configure_prefix_decode_flash_decode(
     BLOCK_D = launch.power_of_2(D, 16)
     # rows, chunk, warps, stages: the first that registers and shared memory hold
     BLOCK_B, chunk, num_warps, num_stages = launch.pick_chain(
-        B, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D + BLOCK_D, width, 232448, H
+        B, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D, width, 232448, H
     )
     BLOCK_T = launch.power_of_2(T, 1, launch.share(8192, BLOCK_B, BLOCK_D))
     BLOCK_S = min(chunk, launch.power_of_2(S, 256))
@@ -4500,6 +5039,22 @@ def _configure_prefix_decode_flash_decode(
     return _prefix_decode_flash_decode_streamed1, triton.cdiv(B, options["BLOCK_B"]) * H, options, None
 
 
+def _configure_prefix_decode_flash_decode_merge(B: int, H: int, D: int, splits: int):
+    """Kernel, grid and launch options of `_prefix_decode_flash_decode_streamed1_merge` for one shape."""
+    BLOCK_splits = launch.bucket(splits, 16, 64, 256, 1024)
+    BLOCK_B = 1
+    BLOCK_D = launch.power_of_2(D)
+    options = {
+        "BLOCK_splits": BLOCK_splits,
+        "BLOCK_B": BLOCK_B,
+        "BLOCK_D": BLOCK_D,
+        "num_warps": launch.warps(BLOCK_splits * BLOCK_B * BLOCK_D, 32),
+        "num_stages": 1,
+        "enable_fp_fusion": True,
+    }
+    return _prefix_decode_flash_decode_streamed1_merge, triton.cdiv(B, BLOCK_B) * H, options
+
+
 def _prefix_decode__check(q, kp, vp, k, v):
     """Check the arguments of `prefix_decode`: its dims and dtypes, and what it returns."""
     B, H, D = launch.rank("q", q, 3)
@@ -4529,7 +5084,209 @@ def _prefix_decode__launch(call, dims, q, kp, vp, k, v, o):
     kernel, grid, options, tiles = _configure_prefix_decode_flash_decode(
         B, H, S, T, D, width, described, tuned=call.tuned("flash_decode")
     )
-    if tiles is not None:
+    splits, span = (
+        launch.split(S, options["BLOCK_S"], grid)
+        if kernel in (_prefix_decode_flash_decode_streamed1, _prefix_decode_flash_decode_streamed1_described)
+        else (1, 0)
+    )
+    if splits > 1:
+        span_2 = launch.span(T, options["BLOCK_T"], splits)
+        m_max_part = call.workspace((splits, B, H), launch.DTYPES["f32"])
+        own_part = call.workspace((splits, B, H, D), launch.DTYPES["f32"])
+        sum_own_part = call.workspace((splits, B, H), launch.DTYPES["f32"])
+        m_max_2_part = call.workspace((splits, B, H), launch.DTYPES["f32"])
+        w_own_part = call.workspace((splits, B, H, D), launch.DTYPES["f32"])
+        sum_own_2_part = call.workspace((splits, B, H), launch.DTYPES["f32"])
+        options = launch.without_edges(options)
+        if tiles is not None:
+            tiles = (tiles[0], tiles[1], tiles[2], tiles[3], tiles[4], None, None, None, None, None, None)
+            call.start(
+                _prefix_decode_flash_decode_streamed1_part_described,
+                grid * splits,
+                options,
+                *launch.describe(
+                    (
+                        q,
+                        kp,
+                        vp,
+                        k,
+                        v,
+                        m_max_part,
+                        own_part,
+                        sum_own_part,
+                        m_max_2_part,
+                        w_own_part,
+                        sum_own_2_part,
+                    ),
+                    tiles,
+                ),
+                B,
+                H,
+                S,
+                T,
+                D,
+                span,
+                span_2,
+                k.stride(0),
+                k.stride(1),
+                k.stride(2),
+                k.stride(3),
+                v.stride(0),
+                v.stride(1),
+                v.stride(2),
+                v.stride(3),
+                m_max_part.stride(0),
+                m_max_part.stride(1),
+                m_max_part.stride(2),
+                own_part.stride(0),
+                own_part.stride(1),
+                own_part.stride(2),
+                own_part.stride(3),
+                sum_own_part.stride(0),
+                sum_own_part.stride(1),
+                sum_own_part.stride(2),
+                m_max_2_part.stride(0),
+                m_max_2_part.stride(1),
+                m_max_2_part.stride(2),
+                w_own_part.stride(0),
+                w_own_part.stride(1),
+                w_own_part.stride(2),
+                w_own_part.stride(3),
+                sum_own_2_part.stride(0),
+                sum_own_2_part.stride(1),
+                sum_own_2_part.stride(2),
+                INDEX=launch.index_type(
+                    q,
+                    kp,
+                    vp,
+                    k,
+                    v,
+                    m_max_part,
+                    own_part,
+                    sum_own_part,
+                    m_max_2_part,
+                    w_own_part,
+                    sum_own_2_part,
+                ),
+            )
+        else:
+            call.start(
+                _prefix_decode_flash_decode_streamed1_part,
+                grid * splits,
+                options,
+                q,
+                kp,
+                vp,
+                k,
+                v,
+                m_max_part,
+                own_part,
+                sum_own_part,
+                m_max_2_part,
+                w_own_part,
+                sum_own_2_part,
+                B,
+                H,
+                S,
+                T,
+                D,
+                span,
+                span_2,
+                q.stride(0),
+                q.stride(1),
+                q.stride(2),
+                kp.stride(0),
+                kp.stride(1),
+                kp.stride(2),
+                vp.stride(0),
+                vp.stride(1),
+                vp.stride(2),
+                k.stride(0),
+                k.stride(1),
+                k.stride(2),
+                k.stride(3),
+                v.stride(0),
+                v.stride(1),
+                v.stride(2),
+                v.stride(3),
+                m_max_part.stride(0),
+                m_max_part.stride(1),
+                m_max_part.stride(2),
+                own_part.stride(0),
+                own_part.stride(1),
+                own_part.stride(2),
+                own_part.stride(3),
+                sum_own_part.stride(0),
+                sum_own_part.stride(1),
+                sum_own_part.stride(2),
+                m_max_2_part.stride(0),
+                m_max_2_part.stride(1),
+                m_max_2_part.stride(2),
+                w_own_part.stride(0),
+                w_own_part.stride(1),
+                w_own_part.stride(2),
+                w_own_part.stride(3),
+                sum_own_2_part.stride(0),
+                sum_own_2_part.stride(1),
+                sum_own_2_part.stride(2),
+                INDEX=launch.index_type(
+                    q,
+                    kp,
+                    vp,
+                    k,
+                    v,
+                    m_max_part,
+                    own_part,
+                    sum_own_part,
+                    m_max_2_part,
+                    w_own_part,
+                    sum_own_2_part,
+                ),
+            )
+        kernel, grid, options = _configure_prefix_decode_flash_decode_merge(B, H, D, splits)
+        call.start(
+            kernel,
+            grid,
+            options,
+            o,
+            m_max_part,
+            own_part,
+            sum_own_part,
+            m_max_2_part,
+            w_own_part,
+            sum_own_2_part,
+            B,
+            H,
+            D,
+            splits,
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            m_max_part.stride(0),
+            m_max_part.stride(1),
+            m_max_part.stride(2),
+            own_part.stride(0),
+            own_part.stride(1),
+            own_part.stride(2),
+            own_part.stride(3),
+            sum_own_part.stride(0),
+            sum_own_part.stride(1),
+            sum_own_part.stride(2),
+            m_max_2_part.stride(0),
+            m_max_2_part.stride(1),
+            m_max_2_part.stride(2),
+            w_own_part.stride(0),
+            w_own_part.stride(1),
+            w_own_part.stride(2),
+            w_own_part.stride(3),
+            sum_own_2_part.stride(0),
+            sum_own_2_part.stride(1),
+            sum_own_2_part.stride(2),
+            INDEX=launch.index_type(
+                o, m_max_part, own_part, sum_own_part, m_max_2_part, w_own_part, sum_own_2_part
+            ),
+        )
+    elif tiles is not None:
         call.start(
             kernel,
             grid,
@@ -5181,7 +5938,7 @@ def _configure_mla_decode_flash_decode(
     BLOCK_P = launch.power_of_2(P, 16)
     # rows, chunk, warps, stages: the first that registers and shared memory hold
     BLOCK_H, chunk, num_warps, num_stages = launch.pick_chain(
-        H, BLOCK_R, BLOCK_R + BLOCK_P, BLOCK_R + BLOCK_P, width, 232448, B
+        H, BLOCK_R, BLOCK_R + BLOCK_P, BLOCK_R + BLOCK_P, width, 232448, B, stream=T
     )
     BLOCK_T = min(chunk, launch.power_of_2(T, 256))
     options = {
@@ -5211,17 +5968,16 @@ def _configure_mla_decode_flash_decode(
     return _mla_decode_flash_decode, B * triton.cdiv(H, options["BLOCK_H"]), options, None
 
 
-def _configure_mla_decode_flash_decode_merge(B: int, H: int, R: int, P: int, splits: int):
+def _configure_mla_decode_flash_decode_merge(B: int, H: int, R: int, splits: int):
     """Kernel, grid and launch options of `_mla_decode_flash_decode_merge` for one shape."""
     BLOCK_splits = launch.bucket(splits, 16, 64, 256, 1024)
     BLOCK_H = 1
     BLOCK_R = launch.power_of_2(R)
-    BLOCK_P = launch.power_of_2(P)
     options = {
         "BLOCK_splits": BLOCK_splits,
         "BLOCK_H": BLOCK_H,
         "BLOCK_R": BLOCK_R,
-        "num_warps": launch.warps(BLOCK_splits * BLOCK_H * BLOCK_R * BLOCK_P, 32),
+        "num_warps": launch.warps(BLOCK_splits * BLOCK_H * BLOCK_R, 32),
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
@@ -5250,7 +6006,7 @@ def _mla_decode__launch(call, dims, q, qr, c, kr, scale, o):
     kernel, grid, options, tiles = _configure_mla_decode_flash_decode(
         B, H, T, R, P, width, described, tuned=call.tuned("flash_decode")
     )
-    splits, span = launch.split(T, options["BLOCK_T"], grid)
+    splits, span = launch.split(T, options["BLOCK_T"], grid, warps=options["num_warps"])
     if splits > 1:
         m_part = call.workspace((splits, B, H), launch.DTYPES["f32"])
         p_sum_part = call.workspace((splits, B, H), launch.DTYPES["f32"])
@@ -5324,7 +6080,7 @@ def _mla_decode__launch(call, dims, q, qr, c, kr, scale, o):
                 o_sum_part.stride(3),
                 INDEX=launch.index_type(q, qr, c, kr, m_part, p_sum_part, o_sum_part),
             )
-        kernel, grid, options = _configure_mla_decode_flash_decode_merge(B, H, R, P, splits)
+        kernel, grid, options = _configure_mla_decode_flash_decode_merge(B, H, R, splits)
         call.start(
             kernel,
             grid,
