@@ -98,7 +98,9 @@ def _about(graph: Graph, value: Value, joint: str, state: Fold) -> Value:
 
 def _shared(graph: Graph, sums: list[Fold]) -> Graph:
     """The graph with each exponential that several of ``sums`` take as one point before the first of them."""
-    counts = Counter(v for s in sums for v in {*walk(s.body)} if isinstance(v, Unary) and v.op == "exp")
+    counts: Counter[Value] = Counter()
+    for s in sums:
+        counts.update(v for v in {*walk(s.body)} if isinstance(v, Unary) and v.op == "exp")
     reads: dict[Value, Read] = {}
     nodes: list[Node] = []
 

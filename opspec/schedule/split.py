@@ -75,7 +75,7 @@ def split_stream(program: TileProgram, names: Names) -> Split | None:
     """The two programs for one that streams once, or several streams apart; None where it can't be cut."""
     loops = tuple(s for s in program.body if isinstance(s, Loop))
     before, after = _around(program.body)
-    if not loops or not _divisible(program, loops, before, after):
+    if not loops or not _divisible(program, loops, after):
         return None
     part, splits = names.fresh("part"), names.fresh("splits")
     spans = [names.fresh("span") for _ in loops]
@@ -135,13 +135,15 @@ def _around(body: tuple[Statement, ...]) -> tuple[tuple[Statement, ...], tuple[S
 def _read_by(body: Iterable[Statement]) -> set[str]:
     """Every variable that statements read."""
     return {
-        v.name for s in statements(tuple(body)) for value in values_of(s) for v in walk(value) if isinstance(v, Read)
+        v.name
+        for s in statements(tuple(body))
+        for value in values_of(s)
+        for v in walk(value)
+        if isinstance(v, Read)
     }
 
 
-def _divisible(
-    program: TileProgram, loops: tuple[Loop, ...], before: tuple[Statement, ...], after: tuple[Statement, ...]
-) -> bool:
+def _divisible(program: TileProgram, loops: tuple[Loop, ...], after: tuple[Statement, ...]) -> bool:
     """Whether loops use nothing of each other and leave nothing but what they carry, in f32 and for each row of a
     block."""
     rows = {a.name for a in program.axes if a.role == "grid" and a.blocked}

@@ -18,6 +18,7 @@ from opspec.driver.verify import load_module
 from opspec.emit.configure import SMALL, Sizes
 from opspec.emit.package import build_package
 from opspec.frontend import load
+from opspec.runtime.calls import Call
 from opspec.runtime.launch import LaunchError
 
 CASES: dict[str, Callable[[], None]] = {}
@@ -469,3 +470,55 @@ def solved_dims() -> None:
     m = built("op f[N](x: f32[2 * N + 1]) -> y: f32[N] { kernel k { y[n] = x[2 * n + 1] } }\n")
     same(m.f(torch.arange(7.0)), [1, 3, 5])
     fails(lambda: m.f(torch.arange(6.0)), "`x`", "6")
+
+
+@case
+def a_joint_extreme_of_streams_without_mass() -> None:
+    for m in both(
+        "op f[M, I, T](a: f32[M, I], s: f32[M, T], v: f32[I], u: f32[T]) -> y: f32[M], l: f32[M] {\n"
+        "require I >= 1, T >= 1\nkernel k {\nm[r] = max(max[i](a[r, i]), max[t](s[r, t]))\n"
+        "l[r] = sum[i](exp(a[r, i] - m[r])) + sum[t](exp(s[r, t] - m[r]))\n"
+        "n[r] = sum[i](exp(a[r, i] - m[r]) * v[i]) + sum[t](exp(s[r, t] - m[r]) * u[t])\n"
+        "y[r] = n[r] / l[r] } }\n"
+    ):
+        a, s = torch.full((6, 40), -INF), torch.full((6, 3), -INF)
+        a[0, 5] = a[1, 5] = a[4, 0] = 7.0
+        s[0, 1] = s[2, 2] = 7.0
+        a[4, 1], s[5, 0] = INF, math.nan
+        y, total = m.f(a, s, torch.ones(40), torch.full((3,), 3.0))
+        # both, the first alone, the second alone, neither, infinity, no number
+        same(y, [2.0, 1.0, 3.0, math.nan, math.nan, math.nan], 1e-6)
+        same(total, [2.0, 1.0, 1.0, math.nan, math.nan, math.nan], 1e-6)
+
+
+@case
+def a_joint_extreme_in_parts() -> None:
+    text = (
+        "op f[B, S, T, D](q: bf16[B, D], kp: bf16[S, D], k: bf16[B, T, D]) -> o: f32[B, D] {\n"
+        "require S >= 1, T >= 1, D >= 1\nkernel k {\na[b, i] = sum[d](q[b, d] * kp[i, d])\n"
+        "s[b, t] = sum[d](q[b, d] * k[b, t, d])\nm[b] = max(max[i](a[b, i]), max[t](s[b, t]))\n"
+        "l[b] = sum[i](exp(a[b, i] - m[b])) + sum[t](exp(s[b, t] - m[b]))\n"
+        "n[b, d] = sum[i] using bf16 (exp(a[b, i] - m[b]) * kp[i, d])\n"
+        "w[b, d] = sum[t] using bf16 (exp(s[b, t] - m[b]) * k[b, t, d])\n"
+        "o[b, d] = (n[b, d] + w[b, d]) / l[b] } }\n"
+    )
+    m = built(text, SMALL)
+    started: list[str] = []
+    start = Call.start
+    Call.start = lambda self, kernel, *rest, **more: (  # type: ignore[method-assign]
+        started.append(kernel.fn.__name__),
+        start(self, kernel, *rest, **more),
+    )[1]
+    bf16 = torch.bfloat16
+    torch.manual_seed(0)
+    q, kp, k = (torch.randn(*shape).to(bf16) for shape in ((3, 16), (100, 16), (3, 50, 16)))
+    try:
+        o = m.f(q, kp, k)
+    finally:
+        Call.start = start  # type: ignore[method-assign]
+    keys = torch.cat([kp.double().expand(3, -1, -1), k.double()], 1)
+    weights = torch.softmax(torch.einsum("bd,btd->bt", q.double(), keys), -1)
+    same(o, torch.einsum("bt,btd->bd", weights, keys), 2e-2)
+    assert len(started) == 2
+    assert "_part" in started[0]
+    assert "_merge" in started[1]

@@ -152,6 +152,34 @@ def test_parts_of_wide_programs_fill_whole_rounds(programs: int, warps: int, par
     assert launch.split(4096, 64, programs, warps=warps)[0] == parts
 
 
+@pytest.mark.parametrize(
+    ("extent", "programs", "parts"),
+    [(8192, 256, 8), (8192, 8, 16), (8192, 2000, 1), (512, 256, 1), (0, 256, 1)],
+)
+def test_parts_of_streams_that_end_by_data_are_short(extent: int, programs: int, parts: int):
+    found, span = launch.split(extent, 128, programs, ragged=True)
+    assert found == parts
+    if found > 1:
+        assert span % 128 == 0
+        assert (found - 1) * span < extent <= found * span
+
+
+@pytest.mark.parametrize(("extent", "parts"), [(512, 4), (1, 4), (500, 3)])
+def test_a_further_stream_has_as_many_parts(extent: int, parts: int):
+    span = launch.span(extent, 4, parts)
+    assert span % 4 == 0
+    assert parts * span >= extent
+    assert span < extent // parts + 8
+
+
+def test_rows_of_a_chain_fill_a_tile_where_its_stream_can_be_cut():
+    def chosen(stream: int) -> int:
+        return launch.pick_chain(128, 512, 576, 576, 2, 232448, 32, stream=stream)[0]
+
+    assert chosen(8192) == 64
+    assert chosen(0) < 64
+
+
 def test_a_chain_that_can_be_cut_keeps_to_few_choices():
     def chosen(rows: int, others: int, stream: int = 4096, *, edged: bool = False) -> int:
         return launch.pick_chain(rows, 128, 128, 256, 2, 232448, others, edged, stream=stream)[0]
