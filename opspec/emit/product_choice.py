@@ -30,7 +30,7 @@ from opspec.schedule.tile import Fetch, Loop, TileProgram, statements
 from opspec.schedule.whole import held_whole
 
 DEPTH = 128  # of a tile whose summed index is whole
-PER_STEP = 8192  # elements of a step beside a product that no matrix unit runs
+PER_STEP = 16384  # elements of a step beside a product that no matrix unit runs
 LEAST = 256  # of a chunk that every workload fills, so that short streams need no binary of their own
 CHUNK = 64  # elements per row of a further value over rows and a chunk, alive beside the scores
 # the least depth of a product with four bits an element: Triton gives a thread eight of them in a row

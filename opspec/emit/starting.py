@@ -290,10 +290,10 @@ class Starts:
             name=name,
             kernel=split.merge.name,
             params=", ".join(f"{d}: int" for d in dims),
-            lines=tuple(self._merge_lines(split)),
+            lines=tuple(self._merge_lines(k, split)),
         )
 
-    def _merge_lines(self, split: SplitText) -> list[str]:
+    def _merge_lines(self, k: KernelLaunch, split: SplitText) -> list[str]:
         """A program of the join takes all parts of a few results."""
         text, lines, counts = split.merge, [], []
         grid = [a.name for a in split.split.merge.axes if a.role == "grid" and a.name in text.blocks]
@@ -304,7 +304,9 @@ class Starts:
             extent = host_int(axis.extent, self.names)
             block = text.blocks.get(axis.name)
             if block is not None and axis == parts:
-                lines.append(f"{block} = launch.bucket({extent}, 16, 64, 256, 1024)")
+                # parts that end together are few, and what each has of a row may be wide
+                few = "4, " if k.few_tiles and len(whole) > 1 else ""
+                lines.append(f"{block} = launch.bucket({extent}, {few}16, 64, 256, 1024)")
             elif block is not None and axis.role == "tile":
                 lines.append(f"{block} = launch.power_of_2({extent})")
             elif block is not None:

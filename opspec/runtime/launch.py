@@ -203,8 +203,9 @@ def split(
 
 
 def span(extent: int, chunk: int, parts: int) -> int:
-    """The indices of one of ``parts`` of a stream of ``extent`` in chunks, where another says how many."""
-    return int(triton.cdiv(triton.cdiv(extent, chunk), parts)) * chunk
+    """The indices of one of ``parts`` of a stream of ``extent`` in chunks, where another says how many; a multiple of
+    16, so that one binary serves all."""
+    return int(triton.cdiv(triton.cdiv(extent, parts), max(chunk, 16))) * max(chunk, 16)
 
 
 def spread(
@@ -346,7 +347,7 @@ def fills(programs: int, multiprocessors: int = 132) -> bool:
 ROWS = (16, 64, 128)
 DEEP = 2048  # of a sum, from where parts cost less than small tiles
 FULL = 4096  # and from where an eighth of a device is enough to cut
-RAGGED = 16  # programs a multiprocessor gets where some end early
+RAGGED = 8  # programs a multiprocessor gets where some end early
 JOIN = 1 / 12  # steps of a program that joining a part of a tile costs a device
 
 

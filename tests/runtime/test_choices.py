@@ -167,9 +167,9 @@ def test_parts_of_streams_that_end_by_data_are_short(extent: int, programs: int,
 @pytest.mark.parametrize(("extent", "parts"), [(512, 4), (1, 4), (500, 3)])
 def test_a_further_stream_has_as_many_parts(extent: int, parts: int):
     span = launch.span(extent, 4, parts)
-    assert span % 4 == 0
+    assert span % 16 == 0  # or a part would take another binary
     assert parts * span >= extent
-    assert span < extent // parts + 8
+    assert span < extent / parts + 16
 
 
 def test_rows_of_a_chain_fill_a_tile_where_its_stream_can_be_cut():

@@ -5009,7 +5009,7 @@ def _configure_prefix_decode_flash_decode(
     BLOCK_B, chunk, num_warps, num_stages = launch.pick_chain(
         B, BLOCK_D, BLOCK_D, BLOCK_D + BLOCK_D, width, 232448, H
     )
-    BLOCK_T = launch.power_of_2(T, 1, launch.share(8192, BLOCK_B, BLOCK_D))
+    BLOCK_T = launch.power_of_2(T, 1, launch.share(16384, BLOCK_B, BLOCK_D))
     BLOCK_S = min(chunk, launch.power_of_2(S, 256))
     options = {
         "BLOCK_B": BLOCK_B,
@@ -5970,7 +5970,7 @@ def _configure_mla_decode_flash_decode(
 
 def _configure_mla_decode_flash_decode_merge(B: int, H: int, R: int, splits: int):
     """Kernel, grid and launch options of `_mla_decode_flash_decode_merge` for one shape."""
-    BLOCK_splits = launch.bucket(splits, 16, 64, 256, 1024)
+    BLOCK_splits = launch.bucket(splits, 4, 16, 64, 256, 1024)
     BLOCK_H = 1
     BLOCK_R = launch.power_of_2(R)
     options = {
