@@ -4680,7 +4680,7 @@ def _prefix_decode_flash_decode_streamed1_part_described(
     b = b_first + tl.arange(0, BLOCK_B)
     part = pid // H // tl.cdiv(B, BLOCK_B)
     d = tl.arange(0, BLOCK_D).to(INDEX)
-    q = q_desc.load([b_first, h, 0]).reshape(BLOCK_B, BLOCK_D)
+    q = q_desc.load([h, b_first, 0]).reshape(BLOCK_B, BLOCK_D)
     q_wide = q.to(tl.float32)
     m_max = tl.full((BLOCK_B,), float("-inf"), tl.float32)
     own = tl.zeros((BLOCK_B, BLOCK_D), tl.float32)
