@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from opspec.driver.files import write_atomically
 from opspec.emit.starting import KernelLaunch, streamed_tensors
-from opspec.emit.tuning import Candidate, candidates
+from opspec.emit.tuning import Candidate, candidates, variant_of
 from opspec.ir.dtypes import DType, DTypeParam
 from opspec.ir.program import Op
 from opspec.schedule.resources import Limits
@@ -148,14 +148,14 @@ def _choices(
     extents = {a.name: a.extent.evaluate(full) for a in launch.plan.variants[0].program.axes}
     bits = max((_concrete(t.dtype, dtypes).bits for t in streamed_tensors(launch.plan)), default=32)
     block = launch.plan.block.name
-    bucket, chosen, options = probe(subject, inputs, block, {})
+    bucket, chosen, options = probe(subject, inputs, launch, {})
     if not chosen:
         return bucket, []  # no element, no launch
     several = [candidates(launch, chosen, options, extents, bits, subject.limits)]
     place = [t.name for t in launch.texts].index(chosen)
     for text in launch.texts[place + 1 :]:
         forced: dict[Any, Any] = {(subject.name, block, device, bucket): {text.name: {}}}
-        _, variant, options = probe(subject, inputs, block, forced)
+        _, variant, options = probe(subject, inputs, launch, forced)
         if variant == text.name:
             several.append(candidates(launch, variant, options, extents, bits, subject.limits))
     mixed: list[Candidate] = []
@@ -169,22 +169,16 @@ def _concrete(dtype: DType | DTypeParam, dtypes: Mapping[str, DType]) -> DType:
 
 
 def probe(
-    subject: Subject, inputs: InputSet, block: str, tunings: Mapping[Any, Any]
+    subject: Subject, inputs: InputSet, kernel_launch: KernelLaunch, tunings: Mapping[Any, Any]
 ) -> tuple[str, str, dict[str, int]]:
     """The bucket of a call, and which variant of a kernel block it would launch with which options."""
     from opspec.runtime.calls import Call
     from opspec.runtime.tuned import bucket
 
-    seen: dict[str, tuple[str, dict[str, int]]] = {}
+    seen: list[tuple[str, dict[str, int]]] = []
 
     class Probe(Call):
         """Writes down what would be launched."""
-
-        block = ""
-
-        def tuned(self, kernel: str) -> Any:
-            self.block = kernel
-            return super().tuned(kernel)
 
         def start(
             self, kernel: Any, grid: Any, options: dict[str, Any], *args: Any, **constants: Any
@@ -192,8 +186,10 @@ def probe(
             del args, constants
             if 0 in (grid if isinstance(grid, tuple) else (grid,)):
                 return
-            kept = {k: v for k, v in options.items() if isinstance(v, int) and not isinstance(v, bool)}
-            seen.setdefault(self.block, (kernel.fn.__name__, kept))
+            variant = variant_of(kernel_launch, kernel.fn.__name__)
+            if variant is not None:  # and not what copies operands, or joins parts
+                kept = {k: v for k, v in options.items() if isinstance(v, int) and not isinstance(v, bool)}
+                seen.append((variant, kept))
 
     operator = subject.operator.trial({})
     shapes: list[str] = []
@@ -209,7 +205,7 @@ def probe(
     function = types.FunctionType(made.__code__, names, made.__name__, made.__defaults__)
     function.__kwdefaults__ = made.__kwdefaults__
     inputs.call(function)
-    variant, options = seen.get(block, ("", {}))
+    variant, options = seen[0] if seen else ("", {})
     return shapes[0], variant, options
 
 

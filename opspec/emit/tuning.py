@@ -38,6 +38,16 @@ class Candidate:
         return ", ".join(f"{k}={v}" for k, v in self.changes.items()) or "untuned"
 
 
+def variant_of(launch: KernelLaunch, kernel: str) -> str | None:
+    """The variant that ``kernel`` is a form of: as it is, with descriptors, or for a part of its stream; None: of none."""
+    for text in launch.texts:
+        forms = [text] if text.split is None else [text, text.split.partial]
+        names = {t.name for f in forms for t in (f, f.described) if t is not None}
+        if kernel in names:
+            return text.name
+    return None
+
+
 def candidates(
     launch: KernelLaunch,
     variant: str,

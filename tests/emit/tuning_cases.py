@@ -249,7 +249,7 @@ def another_variant_may_win() -> None:
     clock = Clock(lambda options: 1e-6 if options["variant"].endswith("streamed") else 1e-5)
     with prepared(ROWS, clock) as p:
         x = torch.randn(1, 100)
-        _, before, _ = probe(p.subject, InputSet([x], {}), "k", {})
+        _, before, _ = probe(p.subject, InputSet([x], {}), p.subject.launches[0], {})
         assert before.endswith("resident")
         (outcome,) = tune(p.subject, p.case, p.bench, device="cpu", count=6)
         assert outcome.best is not None
@@ -257,3 +257,37 @@ def another_variant_may_win() -> None:
         store(p.folder / "tuned.json", p.text, "spec.op", [outcome])
         same(load_module(p.folder / "kernel.py").rows(x), x - x.max(1, keepdim=True).values)
         assert clock.options["variant"].endswith("streamed")
+
+
+PRODUCT = """op mm[M, N, K](a: bf16[M, K], b: bf16[K, N]) -> c: bf16[M, N] {
+  kernel k { c[m, n] = sum[k](a[m, k] * b[k, n]) }
+}
+workload w for mm { M = 16, N = SIDE, K = DEPTH }
+"""
+
+
+def _tuned_product(side: int, depth: int, form: str) -> None:
+    clock = Clock(warps)
+    text = PRODUCT.replace("SIDE", str(side)).replace("DEPTH", str(depth))
+    with prepared(text, clock) as p:
+        launch = p.subject.launches[0]
+        x = InputSet([torch.ones(16, depth).bfloat16(), torch.ones(depth, side).bfloat16()], {})
+        _, variant, options = probe(p.subject, x, launch, {})
+        assert variant in {t.name for t in launch.texts}
+        assert options["BLOCK_N"] >= 16
+        heard = set()
+        clock.seconds = lambda options: heard.add(options["variant"]) or warps(options)
+        (outcome,) = tune(p.subject, p.case, p.bench, device="cpu", count=2)
+        assert outcome.tried == 3
+        assert not outcome.refused
+        assert any(form in name for name in heard)
+
+
+@case
+def a_product_with_descriptors_is_tuned() -> None:
+    _tuned_product(64, 64, "_described")
+
+
+@case
+def a_product_in_parts_is_tuned() -> None:
+    _tuned_product(64, 8192, "_merge")
