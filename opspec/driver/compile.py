@@ -144,7 +144,7 @@ def started(
     given = dict(zip((t.name for t in taken_tensors(launch, chosen.params)), tiles or (), strict=False))
     mine = tuple(given.get(t.name) for t in taken_tensors(launch, used.params)) if used.tiles else None
     if set(text.edges) - set(partial.edges):
-        options = runtime.without_edges(options)
+        options = runtime.without_edges(options, *text.split.kept_edges(text))
     options = {k: v for k, v in options.items() if k in used.constexprs or not k.isupper()}
     if "GROUP" in used.constexprs:
         options["GROUP"] = TOGETHER

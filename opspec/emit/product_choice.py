@@ -196,6 +196,10 @@ def _chain_choice(
                 # the f32 accumulator takes a quarter of the registers, and its epilogue about as many
                 room, beside = _room(variant.program, axis, text, fixed)
                 size = f"max(16, min(128, launch.share({room} if width < 4 else {room // 4}, {beside})))"
+            if axis in streams and len(fixed) == 1 and len(streams) > 1:
+                # chunks of every stream lie in shared memory, two of each, beside what is whole
+                room = limits.shared_memory // (4 * len(streams))
+                size = f"max({least[axis]}, min({size}, launch.share({room} // width, {fixed[0]})))"
             if axis in deep:
                 size = str(least[axis])
             if sizes.product is not None:

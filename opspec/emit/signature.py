@@ -47,6 +47,10 @@ class SplitText:
     partial: KernelText
     merge: KernelText
 
+    def kept_edges(self, text: KernelText) -> tuple[str, ...]:
+        """Which edges of the whole kernel, ``text``, a part has, too: those of streams that are not cut."""
+        return tuple(e for e in text.edges if e.startswith("EDGE_") and e in self.partial.edges)
+
 
 def identifiers(op: Op) -> dict[str, str]:
     """Python identifiers for every dim, tensor and scalar of an op."""

@@ -260,7 +260,8 @@ class Starts:
             inner.append(f'{part.name} = call.workspace({shape}, launch.DTYPES["f32"])')
         partial = split.partial
         if set(text.edges) - set(partial.edges):
-            inner.append("options = launch.without_edges(options)")
+            kept = "".join(f', "{e}"' for e in split.kept_edges(text))
+            inner.append(f"options = launch.without_edges(options{kept})")
         if partial.described is not None:
             every = taken_tensors(k, text.described.params) if text.described is not None else []
             places = [

@@ -231,9 +231,10 @@ def spread(
     return triton.cdiv(extent, span), span
 
 
-def without_edges(options: dict[str, Any]) -> dict[str, Any]:
-    """Launch options for a part of a stream, whose end the host doesn't know to be one of whole tiles."""
-    return {name: value for name, value in options.items() if not name.startswith("EDGE_")}
+def without_edges(options: dict[str, Any], *kept: str) -> dict[str, Any]:
+    """Launch options for a part of a stream, whose end the host doesn't know to be one of whole tiles; ``kept``: what
+    says so of streams that every part walks whole."""
+    return {name: value for name, value in options.items() if not name.startswith("EDGE_") or name in kept}
 
 
 Moved = tuple[int | None, ...]  # of each axis the extent of a tile; None: a single index

@@ -56,6 +56,14 @@ def test_a_kernel_compiles(name: str):
     check(name)
 
 
+def test_a_part_of_a_stream_keeps_the_edges_of_those_that_are_not_cut():
+    answer = compiled(text("bottleneck"), 1024)
+    assert "broken" not in answer, answer["broken"]
+    rows = answer["compiled"]
+    assert any(row["kernel"].endswith(("_part", "_part_described")) for row in rows)
+    assert all(row["shared"] <= 232448 for row in rows)  # what a multiprocessor of sm_90 has
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("path", CORPUS, ids=lambda p: p.stem)
 def test_every_kernel_compiles(path: Path):

@@ -1246,8 +1246,12 @@ def _configure_linear_attention_chunks(
         BLOCK_I = launch.power_of_2(
             C, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_J)))
         )
-        BLOCK_E = launch.power_of_2(E, 16, 64 if width < 4 else 32)
-        BLOCK_D = launch.power_of_2(D, 16, 64 if width < 4 else 32)
+        BLOCK_E = launch.power_of_2(
+            E, 16, max(16, min(64 if width < 4 else 32, launch.share(29056 // width, BLOCK_J)))
+        )
+        BLOCK_D = launch.power_of_2(
+            D, 16, max(16, min(64 if width < 4 else 32, launch.share(29056 // width, BLOCK_J)))
+        )
         options = {
             "BLOCK_I": BLOCK_I,
             "BLOCK_E": BLOCK_E,
