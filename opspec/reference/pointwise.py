@@ -20,6 +20,7 @@ from opspec.reference.bounded import TINY, UNIT, Bounded, image, operand, roundi
 from opspec.reference.rounding import Array
 
 EXP, LOG, SQRT, DIVIDE, TRIGONOMETRIC, ERF, TANH = 4.0, 4.0, 4.0, 4.0, 4.0, 5.0, 8.0
+SMALL, LEAST = 2.0**-100, 2.0**-149
 FOLDED = 3.0
 """Roundings of a factor (``log2 e``, a scale) that a rewrite moves inside an exponent."""
 
@@ -187,6 +188,8 @@ def _quotient(a: Bounded, b: Bounded, *, precise: bool) -> Bounded:
     certain = np.isfinite(a.error) & np.isfinite(b.error) & ~_straddles(b) & ~(_straddles(a) & (b.value == 0))
     units = 1.0 if precise else DIVIDE
     own = rounding(value, np.broadcast_to(error, value.shape), units, may_be_exact=precise)
+    if precise:  # of a tiny numerator the second part of the quotient is less than the smallest number
+        own = np.where((own > 0) & (np.abs(a.value) < SMALL), own + LEAST, own)
     folded = a.terms is not None
     return settle(value, error + own, certain, a.magnitude / np.abs(b.value) if folded else None)
 

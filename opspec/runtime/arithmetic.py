@@ -79,7 +79,9 @@ def inverse(x):
 
 @triton.jit
 def div_near(a, b):
-    """``a / b`` rounded once where ``|b|`` is infinite or between 2**-100 and 2**122.
+    """``a / b`` rounded once where ``|b|`` is infinite or between 2**-100 and 2**122, and ``|a|`` at least 2**-100.
+
+    Below that ``|a|`` it may be off by 2**-149 more.
 
     The reciprocal comes in two parts of one sign, so that an infinite ``a`` meets no difference of
     infinities: ``high`` a little too small, and what ``1 - b * high`` says is missing.

@@ -50,6 +50,10 @@ def test_errors_stay_within_what_is_promised(found, name, most):
     assert found[name] <= most
 
 
+def test_small_quotients_are_near_or_0(found):
+    assert found["div_fast is near or 0"]
+
+
 @pytest.mark.parametrize("name", ["erf", "tanh"])
 def test_odd_functions_are_odd_and_never_fall(found, name):
     assert found[f"{name} is odd"]
