@@ -32,7 +32,9 @@ from opspec.ir.program import Lengths, Module, Op, Tensor
 from opspec.ir.values import Binary, Cast, Read, Reduce, Value, integers, walk
 
 MOST = 32  # lengths of a distribution that a driver states
-F8_SUMS = 2.0**-11  # of the largest result: what a matrix unit loses as it adds f8 products (tools/f8_sums.py)
+F8_SUMS = (
+    2.0**-11
+)  # of the largest result: what a matrix unit loses as it adds f8 products (tools/f8_sums.py)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from opspec.ir.values import (
     CompareOp,
     Extent,
     Literal,
+    Monoid,
     Read,
     Reduce,
     Scalar,
@@ -40,6 +41,7 @@ INFIX = {"add": ("+", 4), "sub": ("-", 4), "mul": ("*", 5), "div": ("/", 5), "an
 OPPOSITE: dict[str, CompareOp] = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
 RELATION = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 ATOM = 9
+SMALL = 2048  # of what is counted: the points of one block times it stay far within 32 bits
 
 Text = tuple[str, int]  # text and its precedence
 
@@ -192,6 +194,11 @@ class Expressions:
                 if op == "div_fast" and a == Literal(value=1.0, dtype=F32):
                     return self.call("inverse", self.value(b, target)[0])
                 return self.call(op, self.value(a, target)[0], self.value(b, target)[0])
+            case Binary(op=("add" | "sub" | "mul") as op, a=a, b=b) if value.dtype is I64 and not (
+                in_64_bits(a) or in_64_bits(b)
+            ):
+                sign, p = INFIX[op]
+                return f"{self.widened(a, target)} {sign} {wrap(self.value(b, target), p + 1)}", p
             case Binary(op=op, a=a, b=b):
                 sign, p = INFIX[op]
                 right = p if op in ("add", "mul", "and", "or") else p + 1
@@ -214,6 +221,18 @@ class Expressions:
                 raise AssertionError("reductions stand at the root of a statement")
             case _:
                 assert_never(value)
+
+    def widened(self, value: Value, target: tuple[str, ...]) -> str:
+        """A value of 64 bits, of which literals, dims and indices are written in what Triton gives them."""
+        text = self.value(value, target)[0]
+        return f"tl.cast({text}, tl.int64)" if value.dtype is I64 and not in_64_bits(value) else text
+
+    def entering(self, value: Value, monoid: Monoid, target: tuple[str, ...]) -> Text:
+        """A value that a reduction or a scan takes, wide enough for what comes of it. Few points have a say at once,
+        and what is carried has 64 bits: a sum of small numbers needs no more than 32 in between."""
+        if value.dtype is not I64 or in_64_bits(value) or is_count(value, monoid):
+            return self.value(value, target)
+        return self.widened(value, target), ATOM
 
     def _negated(self, x: Value, target: tuple[str, ...]) -> Text:
         """The negation, pushed inwards: what is known when Triton compiles may be a Python bool there, and ``~True`` is -2."""
@@ -275,6 +294,32 @@ class Expressions:
     def storage(self, dtype: Storage) -> str:
         """A storage type as Triton text."""
         return self.element(dtype) if isinstance(dtype, DTypeParam) else TL[dtype.name]
+
+
+def in_64_bits(value: Value) -> bool:
+    """Whether the text of an integer value has 64 bits, whatever those of literals, dims and indices have."""
+    match value:
+        case Literal() | Extent():
+            return False
+        case Select(a=a, b=b) | Binary(op="min" | "max" | "floordiv" | "mod", a=a, b=b):
+            return in_64_bits(a) or in_64_bits(b)
+        case Unary(x=x):
+            return in_64_bits(x)
+    return True
+
+
+def is_count(value: Value, monoid: Monoid) -> bool:
+    """Whether a reduction sums small numbers, in 32 bits."""
+    return monoid == "sum" and value.dtype is I64 and _is_small(value)
+
+
+def _is_small(value: Value) -> bool:
+    match value:
+        case Literal(value=number):
+            return abs(number) <= SMALL
+        case Select(a=a, b=b):
+            return _is_small(a) and _is_small(b)
+    return False
 
 
 def _varies(value: Value) -> bool:

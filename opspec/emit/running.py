@@ -178,15 +178,15 @@ def _carried(p: Printing, s: Scan) -> Text:
 
 def _masked(p: Printing, s: Scan, value: Value, neutral: str) -> Text:
     """The value as a whole block, with what adds nothing where a mask fails."""
-    text = _whole(p, value, s.axes)
+    text = _whole(p, value, s.axes, s.monoid)
     if not s.masks:
         return text
     return f"tl.where({p.mask(s.masks, s.axes)}, {text[0]}, {neutral})", ATOM
 
 
-def _whole(p: Printing, value: Value, axes: tuple[str, ...]) -> Text:
+def _whole(p: Printing, value: Value, axes: tuple[str, ...], monoid: Monoid) -> Text:
     """The value over all dimensions: where it does not depend on one, it is the same all along it."""
-    text = p.x.value(value, axes)
+    text = p.x.entering(value, monoid, axes)
     own: set[str] = set()
     plain = True
     for part in walk(value):

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from opspec.emit.describe import Tile
-from opspec.emit.expressions import ATOM, TL, wrap
+from opspec.emit.expressions import ATOM, TL, is_count, wrap
 from opspec.emit.loops import Loops
 from opspec.emit.narrow import print_narrow
 from opspec.emit.running import across_memory, print_counted, print_locate, print_scan
@@ -221,7 +221,7 @@ class _Printer(Loops):
                     self.x.stored[var.name] = to
                     self.put(f"{var.name} = {self.x.rounded(value, var.axes)[0]}")
                     return
-                text = self.x.value(value, var.axes)[0]
+                text = self.x.widened(value, var.axes)
                 if isinstance(value, Literal) and isinstance(value.value, float) and not var.axes:
                     text = f"tl.full((), {text}, tl.float32)"
                 self.put(f"{var.name} = {text}")
@@ -331,7 +331,7 @@ class _Printer(Loops):
         self, value: Value, masks: tuple[Value, ...], axes: tuple[str, ...], monoid: Monoid
     ) -> tuple[str, int]:
         """The value, with the identity where a mask fails."""
-        text = self.x.value(value, axes)
+        text = self.x.entering(value, monoid, axes)
         return self.chosen(masks, axes, text, identity_of(monoid, value.dtype))
 
     def chosen(
@@ -359,7 +359,8 @@ class _Printer(Loops):
         if not s.over:
             self.put(f"{s.var.name} = {text}")
             return
-        self.put(f"{s.var.name} = {self.reduced(text, s.monoid, s.axes, s.over)}")
+        wide = ".to(tl.int64)" if is_count(s.value, s.monoid) else ""
+        self.put(f"{s.var.name} = {self.reduced(text, s.monoid, s.axes, s.over)}{wide}")
 
     def reduced(self, text: str, monoid: Monoid, axes: tuple[str, ...], over: tuple[str, ...]) -> str:
         """A text of dimensions ``axes``, reduced over some of them."""
