@@ -33,7 +33,9 @@ def stands_aside(graph: Graph, node: Node, axis: str) -> bool:
     with_axis = [n for n in graph.nodes if isinstance(n, Fold) and axis in n.axes]
     if any(set(n.over) & set(node.over) and node.name in graph.reached(n) for n in with_axis):
         return False
-    return any(set(node.over) <= set(n.over) and needed <= (_loaded(graph, n.body) or set()) for n in with_axis)
+    return any(
+        set(node.over) <= set(n.over) and needed <= (_loaded(graph, n.body) or set()) for n in with_axis
+    )
 
 
 def repeats(graph: Graph, grid: Iterable[str]) -> tuple[Applied, ...]:

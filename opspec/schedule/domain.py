@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from opspec.ir.bounds import eliminate
 from opspec.ir.dtypes import BOOL, I64
-from opspec.ir.integers import Greatest, Index, Int, Least
-from opspec.ir.values import Binary, Compare, Extent, Value
+from opspec.ir.integers import ZERO, Greatest, Index, Int, Least, index
+from opspec.ir.values import Binary, Compare, Extent, Literal, Value
 
 
 def bounds(axis: str, extent: Int, constraints: tuple[Int, ...]) -> tuple[list[Int], list[Int]] | None:
@@ -51,14 +52,15 @@ def slope(value: Int, name: str) -> int | None:
 def nonempty(over: tuple[str, ...], extents: dict[str, Int], constraints: tuple[Int, ...]) -> Value | None:
     """A condition on the outer indices that holds exactly where the domain has a point.
 
-    None if it can't be written for this domain. Only one of the reduced axes may be constrained.
+    None if it can't be written for this domain. Where a constraint has several of the reduced axes, each index must
+    stand in it bare or with a minus.
     """
+    if any(len(c.free_indices() & set(over)) > 1 for c in constraints):
+        return _projected(over, extents, constraints)
     tests: list[Value] = []
     for axis in over:
         found = bounds(axis, extents[axis], constraints)
-        if found is None or any(
-            c.free_indices() & (set(over) - {axis}) and axis in c.free_indices() for c in constraints
-        ):
+        if found is None:
             return None
         lowers, uppers = found
         for low in lowers:
@@ -68,6 +70,23 @@ def nonempty(over: tuple[str, ...], extents: dict[str, Int], constraints: tuple[
                 tests.append(
                     Compare(op="gt" if plain else "lt", a=b if plain else a, b=a if plain else b, dtype=BOOL)
                 )
+    return _all(tests)
+
+
+def _projected(over: tuple[str, ...], extents: dict[str, Int], constraints: tuple[Int, ...]) -> Value | None:
+    """The condition where pairs of reduced indices are constrained: what is left when all are eliminated."""
+    left = [*constraints, *(b for a in over for b in (index(a), extents[a] - 1 - index(a)))]
+    for axis in over:
+        rest, exact = eliminate(axis, left)
+        if not exact:
+            return None
+        left = list(rest)
+    none = Extent(value=ZERO, dtype=I64)
+    tests: list[Value] = [Compare(op="ge", a=Extent(value=c, dtype=I64), b=none, dtype=BOOL) for c in left]
+    return _all(tests or [Literal(value=True, dtype=BOOL)])
+
+
+def _all(tests: list[Value]) -> Value:
     result = tests[0]
     for test in tests[1:]:
         result = Binary(op="and", a=result, b=test, dtype=BOOL)

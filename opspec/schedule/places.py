@@ -124,6 +124,8 @@ class Places(Access):
             raise unfusable(
                 f"whether `{node.define.origin}` reduces over nothing can't be told from its indices",
                 node.define.span,
+                help="declare what it gives over nothing anyhow, `else -inf` of a max and `else inf` of a min, and "
+                "say what shall stand there in a `where` behind it",
             )
         value = Select(condition=self._value(test), a=var.read, b=self._value(node.empty), dtype=node.dtype)
         return [Let(var=var, value=value)]

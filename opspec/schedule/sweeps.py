@@ -304,10 +304,14 @@ class Sweeps(Carry):
         """Constraints as they bound the stream for the whole program.
 
         A grid axis with a block stands at its first or its last index, whichever admits more; a
-        constraint on any other blocked axis bounds nothing.
+        constraint on any other blocked axis bounds nothing, and neither does one on a stream inside of this one.
         """
         out = []
+        stream = self.roles.stream
+        inner = set(stream[stream.index(axis) + 1 :])
         for c in constraints:
+            if c.free_indices() & inner:
+                continue
             others = (c.free_indices() - {axis}) & self.roles.blocked
             if not others:
                 out.append(c)
