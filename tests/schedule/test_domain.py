@@ -13,7 +13,7 @@ from opspec.schedule.domain import nonempty
 from opspec.schedule.tile import Loop, Statement, statements
 
 CORPUS = Path(__file__).parents[1] / "emit" / "corpus"
-C, K, L, M, I = dim("C"), index("k"), index("l"), index("m"), index("i")  # noqa: E741
+C, K, L, M, I = dim("C"), index("k"), index("l"), index("m"), index("i")
 
 
 def holds(test: Value, env: dict[str, int]) -> bool:
