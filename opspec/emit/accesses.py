@@ -8,7 +8,7 @@ from dataclasses import replace
 from opspec.emit.describe import Pairs, Tile, Units, Words, paired_axes
 from opspec.emit.expressions import ATOM, TL, Expressions, literal, wrap
 from opspec.emit.names import escape
-from opspec.emit.narrow import narrow
+from opspec.emit.narrow import Narrow
 from opspec.emit.signature import block_names, count_name, descriptor, identifiers, pointer, stride
 from opspec.ir.dtypes import F8E5M2, F32, I4, DType, DTypeParam, Storage, compute_dtype
 from opspec.ir.integers import FloorDiv, Int
@@ -23,11 +23,11 @@ from opspec.schedule.tile import AxisPlan, Fetch, Loop, Multiply, TileProgram, W
 class Accesses:
     """State of a kernel that is printed, and its loads and stores."""
 
-    def __init__(self, program: TileProgram, name: str, tiles: Mapping[str, Tile]) -> None:
+    def __init__(self, program: TileProgram, name: str, tiles: Mapping[str, Tile], halves: Narrow) -> None:
         self.program, self.name, self.tiles = program, name, tiles
         self.placed = {a for tile in tiles.values() for a in tile}
         self.paired = paired_axes(tiles)
-        self.narrow = narrow(program)
+        self.narrow = halves
         self.blocks = block_names(program.axes)
         self.names = identifiers(program.op) | {a.name: escape(a.name) for a in program.axes}
         self.names |= {n: escape(n) for n in program.sizes}

@@ -8,10 +8,9 @@ where its masks say no more than the tensor's own edges, and where what they giv
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import ClassVar
 
-from opspec.emit.narrow import narrow
 from opspec.ir.dtypes import I4, DType, choices
 from opspec.ir.integers import Int, index
 from opspec.ir.program import Tensor
@@ -40,13 +39,12 @@ class Words(Units):
     elements = 8
 
 
-def describe(program: TileProgram) -> dict[str, Tile]:
-    """Operands of products with a descriptor, and what its tile is. Results are stored through pointers:
+def describe(program: TileProgram, packed: Container[str]) -> dict[str, Tile]:
+    """Operands of products with a descriptor, and what its tile is; ``packed``: variables that stay in 16 bits. Results are stored through pointers:
     on an H200 that was no slower, and they may lie anywhere."""
     tensors = {t.name: t for t in program.tensors}
     dims = {a.name: a.dims for a in program.axes}
     extents = {a.name: a.extent for a in program.axes}
-    packed = narrow(program).packed
     found: dict[str, Tile] = {}
     refused: set[str] = set()
     for s in statements(program.body):

@@ -16,11 +16,10 @@ from opspec.emit.bench import DriverModel, driver_model
 from opspec.emit.classes import varying
 from opspec.emit.configure import Sizes, configure
 from opspec.emit.costs import CostFunction, cost_function, cost_lines, cost_text
-from opspec.emit.describe import describe
 from opspec.emit.host import safe_doc, wrap_doc
 from opspec.emit.launcher import Function, Part, function_name, launcher, quoted
 from opspec.emit.layout import WIDTH, fold
-from opspec.emit.names import RESERVED, escape, shorten
+from opspec.emit.names import RESERVED, escape
 from opspec.emit.signature import KernelText, SplitText, descriptor, identifiers, pointer, stride
 from opspec.emit.specialise import unspecialised
 from opspec.emit.starting import KernelLaunch
@@ -198,11 +197,7 @@ def _schedule(
             and sum(o.program.variant == "streamed" for o in plan.variants) > 1
         ):
             label += str(k)
-        text = print_kernel(v.program, shorten(f"{base}{label}"))
-        tiles = describe(v.program)
-        if tiles:
-            described = print_kernel(v.program, shorten(f"{base}{label}_described"), tiles)
-            text = replace(text, described=described)
+        text = print_kernel(v.program, f"{base}{label}")
         if v.split is not None:
             text = replace(text, split=_split_text(v.split, f"{base}{label}"))
         texts.append(text)
@@ -224,13 +219,8 @@ def _printed(text: KernelText) -> list[KernelText]:
 
 
 def _split_text(split: Split, base: str) -> SplitText:
-    partial = print_kernel(split.partial, shorten(f"{base}_part"))
-    parts = {p.name for p in split.parts}
-    tiles = {t: tile for t, tile in describe(split.partial).items() if t not in parts}
-    if tiles:
-        described = print_kernel(split.partial, shorten(f"{base}_part_described"), tiles)
-        partial = replace(partial, described=described)
-    merge = print_kernel(split.merge, shorten(f"{base}_merge"))
+    partial = print_kernel(split.partial, f"{base}_part", keep={p.name for p in split.parts})
+    merge = print_kernel(split.merge, f"{base}_merge")
     return SplitText(split=split, partial=partial, merge=merge)
 
 

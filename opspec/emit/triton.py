@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container
 from dataclasses import replace
 from typing import assert_never
 
-from opspec.emit.describe import Tile
+from opspec.emit.describe import describe
 from opspec.emit.expressions import ATOM, TL, is_count, wrap
 from opspec.emit.loops import Loops
-from opspec.emit.narrow import print_narrow
+from opspec.emit.names import shorten
+from opspec.emit.narrow import narrow, print_narrow
 from opspec.emit.running import across_memory, print_counted, print_locate, print_scan
 from opspec.emit.signature import KernelText, stride
 from opspec.ir.dtypes import F8E4M3, F8E5M2, F32, I4, I8, DType, Storage
@@ -50,9 +51,15 @@ PARTS = 2  # sizes of a kernel that walks a part of a stream: how many there are
 WIDENED: frozenset[Storage] = frozenset({F8E4M3, F8E5M2, I8})
 
 
-def print_kernel(program: TileProgram, name: str, tiles: Mapping[str, Tile] | None = None) -> KernelText:
-    """Print one variant as a kernel called ``name``; ``tiles``: tensors that it takes as descriptors."""
-    return _Printer(program, name, tiles or {}).kernel()
+def print_kernel(program: TileProgram, base: str, keep: Container[str] = ()) -> KernelText:
+    """Print one variant as a kernel called ``base``, and where operands can be moved as whole tiles one that takes
+    descriptors of them beside it; ``keep``: tensors that it takes by pointer all the same."""
+    halves = narrow(program)
+    text = _Printer(program, shorten(base), {}, halves).kernel()
+    tiles = {t: tile for t, tile in describe(program, halves.packed).items() if t not in keep}
+    if not tiles:
+        return text
+    return replace(text, described=_Printer(program, shorten(f"{base}_described"), tiles, halves).kernel())
 
 
 class _Printer(Loops):

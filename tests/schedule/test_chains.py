@@ -168,11 +168,11 @@ def test_what_is_stored_along_the_stream_can_not_be_split(plan):
 
 
 def test_operands_are_moved_as_tiles(plan):
-    tiles = describe(last(plan(CAUSAL.format(domain=""))).program)
+    tiles = describe(last(plan(CAUSAL.format(domain=""))).program, ())
     assert tiles == {"q": ("i", "d"), "k": ("j", "d"), "v": ("j", "d")}
 
 
 def test_what_is_not_a_tile_is_read_by_pointers(plan):
     text = DECODE.replace("k: bf16[B, H, T, D]", "table: i32[B, T], k: bf16[T, H, D]")
     text = text.replace("k[b, h, t, d])", "k[table[b, t], h, d])")
-    assert set(describe(last(plan(text)).program)) == {"v"}
+    assert set(describe(last(plan(text)).program, ())) == {"v"}
