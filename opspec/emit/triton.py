@@ -366,8 +366,8 @@ class _Printer(Loops):
         if not s.over:
             self.put(f"{s.var.name} = {text}")
             return
-        wide = ".to(tl.int64)" if is_count(s.value, s.monoid) else ""
-        self.put(f"{s.var.name} = {self.reduced(text, s.monoid, s.axes, s.over)}{wide}")
+        text = self.reduced(text, s.monoid, s.axes, s.over)
+        self.put(f"{s.var.name} = {f'tl.cast({text}, tl.int64)' if is_count(s.value, s.monoid) else text}")
 
     def reduced(self, text: str, monoid: Monoid, axes: tuple[str, ...], over: tuple[str, ...]) -> str:
         """A text of dimensions ``axes``, reduced over some of them."""
