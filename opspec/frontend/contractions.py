@@ -6,8 +6,9 @@ from opspec.diagnostics import Diagnostic
 from opspec.frontend.faults import grouping
 from opspec.frontend.faults.naming import in_statement
 from opspec.ir.dtypes import Storage, choices
+from opspec.ir.integers import FloorDiv
 from opspec.ir.program import Op
-from opspec.ir.values import Binary, Cast, Read, Reduce, Value, free_indices
+from opspec.ir.values import Binary, Cast, Read, Reduce, Value, free_indices, integers, walk
 
 
 def off_the_matrix_units(op: Op) -> list[Diagnostic]:
@@ -20,14 +21,15 @@ def off_the_matrix_units(op: Op) -> list[Diagnostic]:
         if not isinstance(value, Reduce) or value.monoid != "sum" or value.using is not None:
             continue
         pair = operand_pair(value)
-        if pair is None or value.span is None or _lone(*pair):
+        if pair is None or value.span is None or _lone(value, *pair):
             continue
         inexact = [x for x in pair if not _exact(x, op, home, home[define.name])]
         if inexact:
             place = inexact[0].span or value.span
             text = place.text if len(place.text) < 40 else "an operand"
+            kind = inexact[0].dtype.name
             found.append(
-                in_statement(grouping.off_matrix(value.span, text, place), statements[define.origin])
+                in_statement(grouping.off_matrix(value.span, text, kind, place), statements[define.origin])
             )
     return found
 
@@ -43,22 +45,18 @@ def operand_pair(reduce: Reduce) -> tuple[Value, Value] | None:
     return (best[0], best[1]) if shared else None
 
 
-def _lone(wide: Value, narrow: Value) -> bool:
+def _lone(reduce: Reduce, wide: Value, narrow: Value) -> bool:
     """Whether one operand brings no index of its own, so that no unit could multiply it as a matrix.
 
-    Only values read at plain indices: of `k[h // G]`, the part of h within a group may become one.
+    Not where an index of the result is divided: of `k[h // G]`, the part of h within a group may become one.
     """
-    return free_indices(narrow) <= free_indices(wide) and _plain(wide) and _plain(narrow)
-
-
-def _plain(value: Value) -> bool:
-    match value:
-        case Cast(implicit=True, x=x):
-            return _plain(x)
-        case Read(indices=indices):
-            return all(i.index is not None or i.constant is not None for i in indices)
-        case _:
-            return False
+    summed = {r.index for r in reduce.ranges}
+    return free_indices(narrow) <= free_indices(wide) and not any(
+        isinstance(a, FloorDiv) and a.num.free_indices() - summed
+        for v in (*walk(wide), *walk(narrow))
+        for i in integers(v)
+        for a in i.atoms()
+    )
 
 
 def _factors(value: Value) -> list[Value]:

@@ -312,6 +312,22 @@ def test_a_contraction_that_stays_off_the_matrix_units_is_warned_about():
 
 
 @pytest.mark.parametrize(
+    "body",
+    [
+        "sum[k](w[m, k] * e[at[m, k], d])",
+        "sum[k](w[m, k] * exp(e[at[m, k], d] + s[k]))",
+        "sum[k](s[k] * e[at[m, k] + k // 2, d])",
+    ],
+)
+def test_a_product_that_no_unit_could_run_is_not_warned_about(body):
+    text = f"""op f[M, K, N, D](w: f32[M, K], s: f32[K], e: f32[N, D], at: i32[M, K]) -> y: f32[M, D] {{
+      require K <= N
+      kernel k {{ y[m, d] = {body} }}
+    }}"""
+    assert text_with_warnings(text)[1] == ()
+
+
+@pytest.mark.parametrize(
     ("dtype", "value"),
     [("bf16", "x[m, k] * w[k, n]"), ("f16", "x[m, k] * w[k, n]"), ("f32", "x[m, k] * w[k, 0]")],
 )

@@ -180,15 +180,21 @@ def unused(span: Span, name: str) -> Diagnostic:
     )
 
 
-def off_matrix(span: Span, operand: str, where: Span) -> Diagnostic:
-    """A contraction with an f32 operand and no `using`."""
+def off_matrix(span: Span, operand: str, kind: str, where: Span) -> Diagnostic:
+    """A contraction with an operand of 32 bits or more and no `using`."""
     shown = operand if operand.startswith("an ") else f"`{operand}`"
+    why, help_ = (
+        "no type of at most 16 bits holds it exactly",
+        "if its rounding is acceptable, say `using bf16` (or `f16`, `tf32`) after the `sum[…]`",
+    )
+    if kind != "f32":
+        why, help_ = "matrix units multiply integers of 8 bits", "if it fits, take it as `i8`"
     return Diagnostic(
         code=OFF_MATRIX,
         message="this contraction stays off the matrix units",
         span=span,
-        notes=(Note(f"{shown} is f32, and no type of at most 16 bits holds it exactly", where),),
-        help="if its rounding is acceptable, say `using bf16` (or `f16`, `tf32`) after the `sum[…]`",
+        notes=(Note(f"{shown} is {kind}, and {why}", where),),
+        help=help_,
         severity="warning",
     )
 
