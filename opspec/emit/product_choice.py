@@ -5,14 +5,15 @@ Tiles come from the resource model: one that the target's shared memory can't ho
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
 from opspec.emit.choice import Choice, Sizes, choice_of
 from opspec.emit.host import host_int
 from opspec.emit.signature import KernelText
 from opspec.ir.dtypes import I4, choices
-from opspec.ir.values import Extent
+from opspec.ir.values import Extent, Read
+from opspec.schedule.access import plain
 from opspec.schedule.nested import nested_product
 from opspec.schedule.plan import Variant
 from opspec.schedule.resources import (
@@ -24,9 +25,10 @@ from opspec.schedule.resources import (
     operand_kind,
     result_bits,
     side_by_side,
+    waiting_columns,
 )
 from opspec.schedule.shapes import beside_rows, never_together, three_deep, tiles_beside
-from opspec.schedule.tile import Fetch, Loop, TileProgram, statements
+from opspec.schedule.tile import Fetch, Loop, Multiply, TileProgram, statements
 from opspec.schedule.whole import held_whole
 
 DEPTH = 128  # of a tile whose summed index is whole
@@ -119,19 +121,29 @@ def _matmul_choice(
     if nested_product(variant.program) is not None:
         busy, result = 1, 0  # what a step folds lives beside the accumulator, of which nothing is stored
 
+    columns = waiting_columns(variant.program, product.columns)
+
     def offered(kind: str, *, descriptors: bool) -> str:
         if sizes.product is not None:
             return _tiles_text(((sizes.product, sizes.product, least[product.k], 4, 2),))
-        return _tiles_text(
-            offered_tiles(limits, kind, busy, sharing, descriptors=descriptors, result=result, apart=apart)
+        found = offered_tiles(
+            limits,
+            kind,
+            busy,
+            sharing,
+            descriptors=descriptors,
+            result=result,
+            apart=apart,
+            columns=columns if descriptors else 0,
         )
+        return _tiles_text(found)
 
     blocks = [text.blocks[product.rows], text.blocks[product.columns], depth or text.blocks[product.k]]
     lines = ["# rows, columns, depth, warps, stages: the first that fills the device"]
     lines.append(f"tiles = {offered(kind, descriptors=False)}")
     lines.append("if width == 4:")
     lines.append(f"    tiles = {offered('32', descriptors=False)}")
-    if text.described is not None:
+    if text.described is not None and not _by_address(variant.program, text.described.tiles):
         lines.append("elif described:")
         lines.append(f"    tiles = {offered(kind, descriptors=True)}")
     if sizes.product is None and kind == "16":
@@ -152,6 +164,16 @@ def _matmul_choice(
         arguments.append(f"depth={extent[product.k]}")
     lines.append(f"{', '.join(blocks)}, num_warps, num_stages = launch.pick_tile({', '.join(arguments)})")
     return choice_of(text, lines, warps="num_warps", stages="num_stages", parted=parted)
+
+
+def _by_address(program: TileProgram, tiles: Container[str]) -> bool:
+    """Whether an operand of the product is loaded element by element, which takes registers for its addresses, beside
+    another that moves through a descriptor."""
+    body = list(statements(program.body))
+    fetched = {s.var.name: s.tensor for s in body if isinstance(s, Fetch)}
+    products = [s for s in body if isinstance(s, Multiply)]
+    operands = {v.name for s in products for o in (s.a, s.b) if isinstance(v := plain(o.value), Read)}
+    return any(name in fetched and fetched[name] not in tiles for name in operands)
 
 
 def _chain_choice(

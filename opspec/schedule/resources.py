@@ -79,17 +79,19 @@ class ProductTile:
         sharing: int = 1,
         result: int = 16,
         apart: tuple[int, int] = (0, 0),
+        columns: int = 0,
     ) -> bool:
         """Whether a multiprocessor can hold one such block; ``epilogue``: further values per element.
 
-        ``apart``: how many tiles of rows and of columns a step loads element by element, each with an address.
+        ``apart``: how many tiles of rows and of columns a step loads element by element, each with an address;
+        ``columns``: how many values of 32 bits a column wait for the end of the sum, four threads for each.
         """
         # with descriptors neither addresses nor masks take registers, and an epilogue goes piece by piece
         held = sharing if descriptors else sharing + epilogue
-        overhead = OVERHEAD_DESCRIBED if descriptors else OVERHEAD
+        overhead = OVERHEAD_DESCRIBED if descriptors and not columns else OVERHEAD
         elements = (apart[0] * self.rows + apart[1] * self.columns) * self.depth
         overhead = max(overhead, 2 * elements // (32 * self.warps))
-        registers = self.accumulator_registers() * held + overhead
+        registers = self.accumulator_registers() * held + overhead + columns * self.columns // 4
         return (
             self.shared_memory(bits, descriptors=descriptors, sharing=sharing, result=result)
             <= limits.shared_memory
@@ -220,6 +222,14 @@ def epilogue_registers(program: TileProgram) -> int:
     return int(any(isinstance(v, Unary) and v.op != "neg" for s in lets for v in walk(s.value)))
 
 
+def waiting_columns(program: TileProgram, columns: str) -> int:
+    """Values a column that are loaded before the first stream, of 32 bits whatever type is chosen."""
+    tensors = {t.name: t.dtype for t in program.tensors}
+    first = next((k for k, s in enumerate(program.body) if isinstance(s, Loop)), 0)
+    loads = [s for s in program.body[:first] if isinstance(s, Fetch) and s.var.axes == (columns,)]
+    return sum(min(d.bits for d in choices(tensors[s.tensor])) == 32 for s in loads)
+
+
 def result_bits(program: TileProgram) -> int:
     """Bits of the widest result where operands have at most 16."""
     stored = [
@@ -299,6 +309,7 @@ def offered_tiles(
     descriptors: bool = False,
     result: int = 16,
     apart: tuple[int, int] = (0, 0),
+    columns: int = 0,
 ) -> tuple[tuple[int, int, int, int, int], ...]:
     """For each shape the deepest pipeline that fits; shapes that don't fit are dropped."""
     out: dict[tuple[int, int, int], tuple[int, int, int, int, int]] = {}
@@ -316,6 +327,7 @@ def offered_tiles(
             sharing=sharing,
             result=result,
             apart=apart if kind == "apart" else (0, 0),
+            columns=columns,
         ):
             out[key] = (tile.rows, tile.columns, tile.depth, tile.warps, tile.stages)
     return tuple(out.values())

@@ -64,6 +64,28 @@ def test_a_part_of_a_stream_keeps_the_edges_of_those_that_are_not_cut():
     assert all(row["shared"] <= 232448 for row in rows)  # what a multiprocessor of sm_90 has
 
 
+BIASED = """op biased[M, N, K](x: bf16[M, K], w: bf16[K, N], bias: f32[N]) -> y: bf16[M, N] {
+  kernel k { y[m, n] = sum[k](x[m, k] * w[k, n]) + bias[n] }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("spec", "extents"),
+    [
+        (BIASED, {"M": 8192, "N": 8192, "K": 8192}),
+        (text("strided_conv"), {"B": 8, "C": 384, "F": 384, "T": 3000, "R": 3, "S": 2}),
+    ],
+    ids=["f32 beside the accumulator", "an operand by address"],
+)
+def test_tiles_leave_registers_for_what_is_beside_the_accumulator(spec, extents):
+    answer = compiled(spec, extents)
+    assert "broken" not in answer, answer["broken"]
+    rows = [row for row in answer["compiled"] if row["kernel"].endswith("_described")]
+    assert rows
+    assert all(row["spills"] <= SPILLED for row in rows)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("path", CORPUS, ids=lambda p: p.stem)
 def test_every_kernel_compiles(path: Path):

@@ -49,6 +49,12 @@ def test_a_smaller_profile_offers_no_more():
         assert o[4] <= wide[o[:3]]
 
 
+def test_what_waits_for_the_end_of_a_sum_takes_registers():
+    widest = offered_tiles(BIG, "16", descriptors=True)[0]
+    assert widest[:2] == (128, 256)
+    assert offered_tiles(BIG, "16", descriptors=True, columns=1)[0][:2] == (128, 128)
+
+
 def test_an_epilogue_takes_registers():
     assert len(offered_tiles(BIG, "16", epilogue=1)) <= len(offered_tiles(BIG, "16"))
     assert not ProductTile(rows=256, columns=256, depth=64, warps=4, stages=2).fits(BIG, 16)
