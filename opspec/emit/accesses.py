@@ -28,6 +28,8 @@ class Accesses:
         self.placed = {a for tile in tiles.values() for a in tile}
         self.paired = paired_axes(tiles)
         self.narrow = halves
+        self.fetched = {s.var.name: s for s in statements(program.body) if isinstance(s, Fetch)}
+        self.factors: dict[str, Value] = {}  # of rows in 16 bits, what multiplies the result of their product
         self.blocks = block_names(program.axes)
         self.names = identifiers(program.op) | {a.name: escape(a.name) for a in program.axes}
         self.names |= {n: escape(n) for n in program.sizes}
@@ -97,15 +99,15 @@ class Accesses:
         if first is None or divisor.free_indices() or divisor.tensors() or divisor.constant is not None:
             return None
         block, text = self.blocks[axis], self.x.integer(divisor, ())[0]
+        # steps of few instructions don't wait for a division where tile and group are one
+        kind, call = ("SPANS", "quotients_spanned") if self.narrow.packed else ("PARTIAL", "quotients")
         known = [
-            flag for flag, own in self.edges.items() if own == (divisor, block) and flag.startswith("PARTIAL")
+            flag for flag, own in self.edges.items() if own == (divisor, block) and flag.startswith(kind)
         ]
-        count = sum(flag.startswith("PARTIAL") for flag in self.edges)
-        flag = (
-            known[0] if known else block.replace("BLOCK", "PARTIAL", 1) + (f"_{count + 1}" if count else "")
-        )
+        count = sum(flag.startswith(kind) for flag in self.edges)
+        flag = known[0] if known else block.replace("BLOCK", kind, 1) + (f"_{count + 1}" if count else "")
         self.edges[flag] = divisor, block
-        return self.x.call("quotients", first, self.names[axis], text, flag)[0]
+        return self.x.call(call, first, self.names[axis], text, flag)[0]
 
     def element(self, dtype: DTypeParam) -> str:
         """The element type that a dtype parameter has in this launch."""
@@ -152,7 +154,9 @@ class Accesses:
         if isinstance(tile, Words):
             to = self.narrow.packed[s.var.name]
             self.x.stored[s.var.name] = to
-            text = self.x.call("unpacked", text, self.x.storage(to))[0]
+            above = s.var.name in self.narrow.lifted
+            self.x.lifted |= {s.var.name} & self.narrow.lifted
+            text = self.x.call("lifted_words" if above else "unpacked", text, self.x.storage(to))[0]
         if kept != s.var.axes:
             text += ".T"
         stored = self.tensor(s.tensor).dtype

@@ -49,7 +49,7 @@ Text = tuple[str, int]  # text and its precedence
 @dataclass
 class Expressions:
     """A printer. ``axes``: block dimensions of variables; ``dims``: of axes; ``names``: user name → identifier; ``stored``:
-    variables that are held in a storage type."""
+    variables that are held in a storage type; ``lifted``: those that are held above what they are."""
 
     dims: Mapping[str, tuple[str, ...]]
     names: Mapping[str, str]
@@ -58,6 +58,7 @@ class Expressions:
     element: Callable[[DTypeParam], str]
     used: set[str] = field(default_factory=set)
     stored: dict[str, Storage] = field(default_factory=dict)
+    lifted: set[str] = field(default_factory=set)
     wide: bool = False
     quotient: Callable[[str, Int], str | None] | None = None
 

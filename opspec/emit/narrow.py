@@ -4,6 +4,9 @@ Packed elements of four bits enter a matrix unit as bf16 or f16. Widened to f32,
 and rounded, each takes a handful of instructions; two at a time in 16 bits a third of them. That changes no
 bit where every step is exact, small whole numbers and their sums and differences, and where the last one is a
 single product of exact values, which both ways round once.
+
+Where whole numbers are only taken from such elements, these stay above what they are by ``LIFT``, as they come out of
+their bits: one subtraction then does for both. A factor that many places of a sum share can go behind their product.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from opspec.schedule.access import plain
 from opspec.schedule.tile import Fetch, Let, Multiply, TileProgram, statements, values_of
 
 WHOLE = {BF16: 1 << 8, F16: 1 << 11}  # up to which a type holds every whole number
+LIFT = {BF16: 72, F16: 1032}  # how far above what they are ``lifted_words`` of the runtime leaves elements
 INTEGERS: dict[Storage, tuple[int, int]] = {I4: (-8, 7), I8: (-128, 127)}
 SUMS = {"add": "plus_halves", "sub": "minus_halves"}
 
@@ -25,11 +29,15 @@ SUMS = {"add": "plus_halves", "sub": "minus_halves"}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Narrow:
     """``packed``: variables loaded from packed tensors that nothing needs in more than 16 bits, and ``values``: those
-    computed from them, each with the type in which it enters a product. ``loaded``: what each load has in memory."""
+    computed from them, each with the type in which it enters a product. ``loaded``: what each load has in memory;
+    ``lifted``: packed variables from which whole numbers are taken and nothing else; ``factors``: variables that are
+    a product of what 16 bits hold exactly, and that nothing but the rows of one block product reads."""
 
     packed: Mapping[str, Storage]
     values: Mapping[str, Storage]
     loaded: Mapping[str, Storage]
+    lifted: frozenset[str]
+    factors: frozenset[str]
 
     def inline(self, value: Value, to: Storage) -> bool:
         """Whether an operand that is written out is one that is computed in 16 bits."""
@@ -71,7 +79,39 @@ def narrow(program: TileProgram) -> Narrow:
         if loaded.get(n) == I4 and n not in wide and len(types) == 1 and _halves(next(iter(types)))
     }
     kept = {n: to for n, to in values.items() if any(r in packed for r in _read(lets[n]))}
-    return Narrow(packed=packed, values=kept, loaded=loaded)
+    uses = [v for s in body for v in values_of(s)]
+    inner = [v for value in uses for v in walk(value)]
+    lifted = {n for n, to in packed.items() if _only_lowered(n, inner, loaded, to)}
+    rows = {v.name for s in body if isinstance(s, Multiply) and isinstance(v := plain(s.a.value), Read)}
+    factors = {
+        n
+        for n in kept.keys() & rows
+        if isinstance(own := lets[n], Binary) and own.op == "mul" and sum(_reads(v, n) for v in uses) == 1
+    }
+    return Narrow(
+        packed=packed, values=kept, loaded=loaded, lifted=frozenset(lifted), factors=frozenset(factors)
+    )
+
+
+def _reads(value: Value, name: str) -> int:
+    return sum(isinstance(v, Read) and v.name == name for v in walk(value))
+
+
+def _only_lowered(name: str, values: list[Value], loaded: Mapping[str, Storage], to: Storage) -> bool:
+    """Whether whole numbers are taken from a packed variable, which its type holds exactly with ``LIFT``, and no
+    value uses it otherwise."""
+    found = 0
+    for v in values:
+        match v:
+            case Binary(op="sub", a=a, b=b) if _reads(plain(a), name) and isinstance(plain(a), Read):
+                span = _span(b, loaded, _whole(to))
+                if span is None or _reads(b, name):
+                    return False
+                if any(d not in LIFT or span[1] + LIFT[d] > WHOLE[d] for d in choices(to)):
+                    return False
+                found += 1
+    # each use is seen where it stands and in whatever it stands in
+    return found > 0 and found == sum(isinstance(v, Read) and v.name == name for v in values)
 
 
 def _read(value: Value) -> set[str]:
@@ -131,6 +171,9 @@ def print_narrow(x: Expressions, value: Value, target: tuple[str, ...], to: Stor
             return print_narrow(x, inner, target, to)
         case Binary(op="mul", a=a, b=b):
             return x.call("times_halves", *_both(x, a, b, target, to))
+        case Binary(op="sub", a=a, b=b) if isinstance(low := plain(a), Read) and low.name in x.lifted:
+            less = x.call("lifted", x.value(b, target)[0], x.storage(to))[0]
+            return x.call("minus_halves", print_narrow(x, a, target, to)[0], less)
         case Binary(op="add" | "sub" as op, a=a, b=b):
             return x.call(SUMS[op], *_both(x, a, b, target, to))
         case Literal(value=number):

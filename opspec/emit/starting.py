@@ -376,13 +376,16 @@ class Starts:
             options += [warps, stages, '"enable_fp_fusion": True']
             body.append(f"options = {{{', '.join(options)}}}")
             for extent, block in dict.fromkeys(
-                e for flag, e in text.edges.items() if flag.startswith("PARTIAL")
+                e for flag, e in text.edges.items() if flag.startswith(("PARTIAL", "SPANS"))
             ):
                 whole = host_int(extent, self.names)
                 body.append(f'options["{block}"] = launch.dividing(options["{block}"], {whole})')
             body.append(f'options = launch.over(options, tuned, "{text.name}")')
             for edge, (extent, block) in text.edges.items():
                 whole = host_int(extent, self.names)
+                if edge.startswith("SPANS"):
+                    body.append(f'options["{edge}"] = launch.grouping(options["{block}"], {whole})')
+                    continue
                 body.append(f'options["{edge}"] = int({wrapped(whole)} % options["{block}"] != 0)')
             grid = self._grid(k, text)
             if text.described is not None:

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Container
 from dataclasses import replace
+from itertools import permutations
 from typing import assert_never
 
 from opspec.emit.describe import describe
@@ -20,7 +21,7 @@ from opspec.emit.narrow import narrow, print_narrow
 from opspec.emit.running import across_memory, print_counted, print_locate, print_scan
 from opspec.emit.signature import KernelText, stride
 from opspec.ir.dtypes import F8E4M3, F8E5M2, F32, I4, I8, DType, Storage
-from opspec.ir.values import Cast, Extent, Literal, Monoid, Read, Value, free_indices, walk
+from opspec.ir.values import Binary, Cast, Extent, Literal, Monoid, Read, Value, free_indices, walk
 from opspec.schedule.access import plain
 from opspec.schedule.tile import (
     AxisPlan,
@@ -222,6 +223,7 @@ class _Printer(Loops):
             case Let(var=var, value=value) if self.narrowed(var.name, value):
                 half = self.narrow.values[var.name]
                 self.x.stored[var.name] = half
+                value = self.before(var.name, value)
                 self.put(f"{var.name} = {print_narrow(self.x, value, var.axes, half)[0]}")
             case Let(var=var, value=value):
                 if isinstance(value, Cast) and (to := self.held(value)) is not None:
@@ -263,6 +265,37 @@ class _Printer(Loops):
     def narrowed(self, name: str, value: Value) -> bool:
         """Whether a variable is computed in 16 bits."""
         return name in self.narrow.values and self.come_narrow(value)
+
+    def before(self, name: str, value: Value) -> Value:
+        """What of a product in 16 bits enters the matrix unit: all but a factor that a tile may have once a row."""
+        if name not in self.narrow.factors:
+            return value
+        own, factor = self.apart(value)
+        if factor is not None:
+            self.factors[name] = factor
+        return own
+
+    def apart(self, value: Value) -> tuple[Value, Value | None]:
+        """A product in 16 bits without a factor that a tile may have once a row, and that factor."""
+        if not isinstance(value, Binary) or value.op != "mul":
+            return value, None
+        for own, factor in permutations((value.a, value.b)):
+            fetch = self.fetched.get(factor.name) if isinstance(factor, Read) else None
+            if fetch is not None and self.few(fetch.at, fetch.var.axes):
+                return own, factor
+        return value, None
+
+    def behind(self, s: Multiply) -> tuple[Operand, Value | None]:
+        """The rows of a block product, and what of them can go behind it."""
+        value, want = plain(s.a.value), s.a.cast
+        if not s.accumulate or want is None:
+            return s.a, None
+        if isinstance(value, Read):
+            return s.a, self.factors.get(value.name)
+        if not self.narrow.inline(value, want) or not self.come_narrow(value):
+            return s.a, None
+        own, factor = self.apart(value)
+        return replace(s.a, value=own), factor
 
     def come_narrow(self, value: Value) -> bool:
         """Whether what a value reads from packed tensors has come in 16 bits."""
@@ -426,7 +459,12 @@ class _Printer(Loops):
             args += [str(s.b.axes.index(units[0])), *([s.var.name] if s.accumulate else [])]
             self.put(f"{s.var.name} = {self.x.call('dot_units', *args)[0]}")
             return
-        a, b = self.renewed(s.a, self.operand(s.a, "widen_pairs")), self.operand(s.b, "widen")
+        rows, factor = self.behind(s)
+        a, b = self.renewed(rows, self.operand(rows, "widen_pairs")), self.operand(s.b, "widen")
+        if factor is not None:
+            args = [a, self.x.value(factor, s.a.axes)[0], b, s.var.name]
+            self.put(f"{s.var.name} = {self.x.call('dot_behind', *args)[0]}")
+            return
         acc = f", {s.var.name}" if s.accumulate else ""
         kind = (
             f'input_precision="{s.precision}"' if s.var.dtype is F32 else f"out_dtype={TL[s.var.dtype.name]}"

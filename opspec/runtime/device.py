@@ -60,8 +60,11 @@ from opspec.runtime.folding import (  # noqa: F401
     sum_both,
 )
 from opspec.runtime.widening import (  # noqa: F401
+    dot_behind,
     dot_units,
     interleaved,
+    lifted,
+    lifted_words,
     minus_halves,
     planes,
     plus_halves,
@@ -162,6 +165,16 @@ def quotients(first, at, divisor, PARTIAL: tl.constexpr):
         found = at // divisor
     else:
         found = tl.full((1,), first // divisor, at.dtype)
+    return found
+
+
+@triton.jit
+def quotients_spanned(first, at, divisor, SPANS: tl.constexpr):
+    """The same; where the tile's extent is the divisor (SPANS 2) without a division by what a kernel is given."""
+    if SPANS == 2:
+        found = tl.full((1,), first // at.shape[0], at.dtype)
+    else:
+        found = quotients(first, at, divisor, SPANS)
     return found
 
 

@@ -330,6 +330,11 @@ def dividing(block: int, whole: int, least: int = 64) -> int:
     return fits if fits >= least else block
 
 
+def grouping(block: int, whole: int) -> int:
+    """How a block lies in groups of ``whole`` places: 0 in a part of one, 1 in several or across, 2 as one."""
+    return 2 if block == whole else int(whole % block != 0)
+
+
 def warps(elements: int, per_thread: int, most: int = 16) -> int:
     """Warps that leave each thread about ``per_thread`` elements of a block."""
     return power_of_2(elements // (32 * per_thread), 1, most)

@@ -6,11 +6,14 @@ import re
 from pathlib import Path
 
 import pytest
+import torch
+import triton.language as tl
 from checking import compiled
 
 from opspec.driver.targets import limits
 from opspec.emit.package import build_package
 from opspec.frontend import load
+from opspec.runtime import widening
 
 SHAPE = {"M": 16, "N": 14336, "K": 4096, "S": 128}
 HEAD = "op f[M, N, K](x: {x}[M, K], w: i4[N, K], z: i8[N, K], s: {s}[N, K], e: f32[N, K]){out} {{\n  kernel k {{\n"
@@ -38,8 +41,14 @@ def described(text: str, folder: Path) -> str:
     [
         ("w[n, k]", "y = tl.dot(w, x"),
         ("w[n, k] * s[n, k]", "times_halves(tl.trans(w), tl.trans(s).to(tl.bfloat16))"),
-        ("(w[n, k] - z[n, k]) * s[n, k]", "minus_halves(tl.trans(w), tl.trans(z).to(tl.bfloat16)), "),
+        ("(w[n, k] + z[n, k]) * s[n, k]", "plus_halves(tl.trans(w), tl.trans(z).to(tl.bfloat16)), "),
         ("w[n, k] + z[n, k]", "plus_halves(w, z.to(tl.bfloat16))"),
+        ("z[n, k] - w[n, k]", "minus_halves(z.to(tl.bfloat16), w)"),
+        # 127 + 100 and 72 are more than bf16 holds exactly
+        (
+            "w[n, k] - (z[n, k] + 100)",
+            "minus_halves(w, plus_halves(z.to(tl.bfloat16), tl.cast(100.0, tl.bfloat16)))",
+        ),
     ],
 )
 def test_what_16_bits_hold_exactly_is_computed_in_them(value: str, printed: str, tmp_path: Path):
@@ -65,9 +74,60 @@ def test_what_they_would_round_twice_is_computed_in_32(value: str, tmp_path: Pat
     assert "_halves" not in kernel
 
 
+@pytest.mark.parametrize("kind", ["bf16", "f16"])
+def test_elements_stay_above_what_they_are_where_whole_numbers_are_taken_from_them(kind: str, tmp_path: Path):
+    text = described(spec(product("(w[n, k] - z[n, k]) * s[n, k]", kind), x=kind, s=kind), tmp_path)
+    assert "w = lifted_words(w_desc.load(" in text
+    into = {"bf16": "tl.bfloat16", "f16": "tl.float16"}[kind]
+    assert f"minus_halves(tl.trans(w), lifted(tl.trans(z), {into}))" in text
+
+
 def test_f16_holds_larger_whole_numbers(tmp_path: Path):
     text = described(spec(product("w[n, k] - z[n, k] - z[n, k]", "f16"), x="f16", s="f16"), tmp_path)
-    assert "minus_halves(minus_halves(w, " in text
+    assert "minus_halves(minus_halves(w, lifted(z" in text
+
+
+GROUPS = "op f[M, N, K, S](x: bf16[M, K], w: i4[N, K], z: i8[N, K // S], s: bf16[N, K // S], v: bf16[M, K]){out} {{\n"
+GROUPS += "  require S >= 1\n  require K % S == 0\n  kernel k {{\n    {body}\n  }}\n}}\n"
+SCALED = "(w[n, k] - z[n, k // S]) * s[n, k // S]"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"y[m, n] = sum[k] using bf16 (x[m, k] * ({SCALED}))",
+        f"d[n, k] = {SCALED}\n    y[m, n] = sum[k] using bf16 (x[m, k] * d[n, k])",
+        "y[m, n] = sum[k] using bf16 (x[m, k] * (s[n, k // S] * w[n, k]))",
+    ],
+)
+def test_the_factor_of_a_group_goes_behind_its_product(body: str, tmp_path: Path):
+    text = described(GROUPS.format(out=" -> y: f32[M, N]", body=body), tmp_path)
+    assert re.search(r"y = dot_behind\(.*\bs,\s+x,\s+y,?\s*\)", text, re.DOTALL)
+    assert "times_halves" not in text
+
+
+def test_one_that_two_products_read_stays_in_them(tmp_path: Path):
+    body = f"d[n, k] = {SCALED}\n    y[m, n] = sum[k] using bf16 (x[m, k] * d[n, k])"
+    body += "\n    t[m, n] = sum[k] using bf16 (v[m, k] * d[n, k])"
+    text = described(GROUPS.format(out=" -> y: f32[M, N], t: f32[M, N]", body=body), tmp_path)
+    assert "times_halves(minus_halves(w, " in text
+    assert "dot_behind" not in text
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [("bfloat16", torch.bfloat16), ("float16", torch.float16)])
+def test_the_bits_of_two_elements_are_numbers_above_them(kind: str, dtype: torch.dtype):
+    to = getattr(tl, kind)
+    text = widening._lift(to)
+    factor = int(re.search(r"mul\.lo\.u32 both, both, (0x\w+)", text)[1], 16)
+    kept, magic = (
+        int(re.search(r"both, (0x\w+), magic", text)[1], 16),
+        int(re.search(r"magic, (0x\w+)", text)[1], 16),
+    )
+    for byte in range(256):
+        bits = (byte * factor & 0xFFFFFFFF & kept) ^ magic  # lop3 0x6a: (a & b) ^ c
+        pair = torch.tensor([bits - (1 << 32 if bits >> 31 else 0)], dtype=torch.int32).view(dtype)
+        wanted = [((nibble ^ 8) - 8) + widening._lifted_by(to) for nibble in (byte & 15, byte >> 4)]
+        assert pair.tolist() == wanted
 
 
 def test_what_is_used_elsewhere_too_stays_whole_bytes(tmp_path: Path):

@@ -10,7 +10,16 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import copying, launch, library
-from opspec.runtime.device import grouped, load_once, minus_halves, nibbles, quotients, times_halves, unpacked
+from opspec.runtime.device import (
+    dot_behind,
+    grouped,
+    lifted,
+    lifted_words,
+    load_once,
+    minus_halves,
+    nibbles,
+    quotients_spanned,
+)
 
 
 @triton.jit
@@ -38,7 +47,7 @@ def _w4a16_product(
     BLOCK_M: tl.constexpr,
     BLOCK_K: tl.constexpr,
     EDGE_K: tl.constexpr,
-    PARTIAL_K: tl.constexpr,
+    SPANS_K: tl.constexpr,
     GROUP: tl.constexpr,
     INDEX: tl.constexpr,
 ):
@@ -72,7 +81,7 @@ def _w4a16_product(
             zero_at = (
                 zero_ptr
                 + n[:, None] * zero_stride_N
-                + quotients(k_start, k, S, PARTIAL_K)[None, :] * zero_stride_1
+                + quotients_spanned(k_start, k, S, SPANS_K)[None, :] * zero_stride_1
             )
             mask_3 = (n[:, None] < N) & (k[None, :] < K)
             zero = (
@@ -83,7 +92,7 @@ def _w4a16_product(
             scale_at = (
                 scale_ptr
                 + n[:, None] * scale_stride_N
-                + quotients(k_start, k, S, PARTIAL_K)[None, :] * scale_stride_1
+                + quotients_spanned(k_start, k, S, SPANS_K)[None, :] * scale_stride_1
             )
             scale = (
                 load_once(scale_at, mask_3, 0.0).to(tl.float32)
@@ -125,7 +134,7 @@ def _w4a16_product_described(
     BLOCK_M: tl.constexpr,
     BLOCK_K: tl.constexpr,
     EDGE_K: tl.constexpr,
-    PARTIAL_K: tl.constexpr,
+    SPANS_K: tl.constexpr,
     GROUP: tl.constexpr,
     INDEX: tl.constexpr,
 ):
@@ -143,11 +152,11 @@ def _w4a16_product_described(
         for k_start in range(k_inner if k_part == 1 else 0, K if k_part == 1 else k_inner, BLOCK_K):
             k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
             x = x_desc.load([m_first, k_start]).T
-            w = unpacked(w_desc.load([n_first, k_start // 8]), tl.bfloat16)
+            w = lifted_words(w_desc.load([n_first, k_start // 8]), tl.bfloat16)
             zero_at = (
                 zero_ptr
                 + n[:, None] * zero_stride_N
-                + quotients(k_start, k, S, PARTIAL_K)[None, :] * zero_stride_1
+                + quotients_spanned(k_start, k, S, SPANS_K)[None, :] * zero_stride_1
             )
             mask = (n[:, None] < N) & (k[None, :] < K)
             zero = (
@@ -158,7 +167,7 @@ def _w4a16_product_described(
             scale_at = (
                 scale_ptr
                 + n[:, None] * scale_stride_N
-                + quotients(k_start, k, S, PARTIAL_K)[None, :] * scale_stride_1
+                + quotients_spanned(k_start, k, S, SPANS_K)[None, :] * scale_stride_1
             )
             scale = (
                 load_once(scale_at, mask, 0.0).to(tl.float32)
@@ -166,9 +175,9 @@ def _w4a16_product_described(
                 else load_once(scale_at, n[:, None] < N, 0.0).to(tl.float32)
             )
             # d[n, k] = (w[n, k] - zero[n, k // S]) * scale[n, k // S]
-            d = times_halves(minus_halves(w, zero.to(tl.bfloat16)), scale.to(tl.bfloat16))
+            d = minus_halves(w, lifted(zero, tl.bfloat16))
             # y[m, n] = sum[k] using bf16 (x[m, k] * d[n, k])
-            y = tl.dot(tl.where(k[None, :] < K, d, 0.0) if k_part == 1 else d, x, y, input_precision="ieee")
+            y = dot_behind(tl.where(k[None, :] < K, d, 0.0) if k_part == 1 else d, scale, x, y)
     y_at = y_ptr + m[None, :] * y_stride_M + n[:, None] * y_stride_N
     mask_2 = (n[:, None] < N) & (m[None, :] < M)
     tl.store(y_at, y, mask=mask_2)
@@ -200,7 +209,7 @@ def _w4a16_product_part(
     BLOCK_N: tl.constexpr,
     BLOCK_M: tl.constexpr,
     BLOCK_K: tl.constexpr,
-    PARTIAL_K: tl.constexpr,
+    SPANS_K: tl.constexpr,
     GROUP: tl.constexpr,
     INDEX: tl.constexpr,
 ):
@@ -243,7 +252,7 @@ def _w4a16_product_part(
             zero_at = (
                 zero_ptr
                 + n[:, None] * zero_stride_N
-                + quotients(k_start, k, S, PARTIAL_K)[None, :] * zero_stride_1
+                + quotients_spanned(k_start, k, S, SPANS_K)[None, :] * zero_stride_1
             )
             mask_3 = (n[:, None] < N) & (k[None, :] < K)
             zero = (
@@ -254,7 +263,7 @@ def _w4a16_product_part(
             scale_at = (
                 scale_ptr
                 + n[:, None] * scale_stride_N
-                + quotients(k_start, k, S, PARTIAL_K)[None, :] * scale_stride_1
+                + quotients_spanned(k_start, k, S, SPANS_K)[None, :] * scale_stride_1
             )
             scale = (
                 load_once(scale_at, mask_3, 0.0).to(tl.float32)
@@ -299,7 +308,7 @@ def _w4a16_product_part_described(
     BLOCK_N: tl.constexpr,
     BLOCK_M: tl.constexpr,
     BLOCK_K: tl.constexpr,
-    PARTIAL_K: tl.constexpr,
+    SPANS_K: tl.constexpr,
     GROUP: tl.constexpr,
     INDEX: tl.constexpr,
 ):
@@ -326,11 +335,11 @@ def _w4a16_product_part_described(
         ):
             k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
             x = x_desc.load([m_first, k_start]).T
-            w = unpacked(w_desc.load([n_first, k_start // 8]), tl.bfloat16)
+            w = lifted_words(w_desc.load([n_first, k_start // 8]), tl.bfloat16)
             zero_at = (
                 zero_ptr
                 + n[:, None] * zero_stride_N
-                + quotients(k_start, k, S, PARTIAL_K)[None, :] * zero_stride_1
+                + quotients_spanned(k_start, k, S, SPANS_K)[None, :] * zero_stride_1
             )
             mask = (n[:, None] < N) & (k[None, :] < K)
             zero = (
@@ -341,7 +350,7 @@ def _w4a16_product_part_described(
             scale_at = (
                 scale_ptr
                 + n[:, None] * scale_stride_N
-                + quotients(k_start, k, S, PARTIAL_K)[None, :] * scale_stride_1
+                + quotients_spanned(k_start, k, S, SPANS_K)[None, :] * scale_stride_1
             )
             scale = (
                 load_once(scale_at, mask, 0.0).to(tl.float32)
@@ -349,9 +358,9 @@ def _w4a16_product_part_described(
                 else load_once(scale_at, n[:, None] < N, 0.0).to(tl.float32)
             )
             # d[n, k] = (w[n, k] - zero[n, k // S]) * scale[n, k // S]
-            d = times_halves(minus_halves(w, zero.to(tl.bfloat16)), scale.to(tl.bfloat16))
+            d = minus_halves(w, lifted(zero, tl.bfloat16))
             # y[m, n] = sum[k] using bf16 (x[m, k] * d[n, k])
-            y = tl.dot(tl.where(k[None, :] < K, d, 0.0) if k_part == 1 else d, x, y, input_precision="ieee")
+            y = dot_behind(tl.where(k[None, :] < K, d, 0.0) if k_part == 1 else d, scale, x, y)
     y_part_at = (
         y_part_ptr + part * y_part_stride_splits + n[:, None] * y_part_stride_N + m[None, :] * y_part_stride_M
     )
@@ -447,7 +456,7 @@ def _configure_w4a16_product(
     options["BLOCK_K"] = launch.dividing(options["BLOCK_K"], S)
     options = launch.over(options, tuned, "_w4a16_product")
     options["EDGE_K"] = int(K % options["BLOCK_K"] != 0)
-    options["PARTIAL_K"] = int(S % options["BLOCK_K"] != 0)
+    options["SPANS_K"] = launch.grouping(options["BLOCK_K"], S)
     if described:
         return (
             _w4a16_product_described,
