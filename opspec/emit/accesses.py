@@ -8,7 +8,7 @@ from dataclasses import replace
 from opspec.emit.describe import Pairs, Tile, Units, Words, paired_axes
 from opspec.emit.expressions import ATOM, TL, Expressions, literal, wrap
 from opspec.emit.names import escape
-from opspec.emit.narrow import Narrow
+from opspec.emit.narrow import Narrow, scaled_rows
 from opspec.emit.signature import block_names, count_name, descriptor, identifiers, pointer, stride
 from opspec.ir.dtypes import F8E5M2, F32, I4, DType, DTypeParam, Storage, compute_dtype
 from opspec.ir.integers import FloorDiv, Int
@@ -28,6 +28,9 @@ class Accesses:
         self.placed = {a for tile in tiles.values() for a in tile}
         self.paired = paired_axes(tiles)
         self.narrow = halves
+        # the sum that may go in parts, one for each warp: rows in registers, which descriptors bring
+        own = scaled_rows(program, self.narrow)
+        self.parted = own if any(isinstance(t, Words) for t in tiles.values()) else None
         self.fetched = {s.var.name: s for s in statements(program.body) if isinstance(s, Fetch)}
         self.factors: dict[str, Value] = {}  # of rows in 16 bits, what multiplies the result of their product
         self.blocks = block_names(program.axes)
@@ -107,7 +110,8 @@ class Accesses:
         count = sum(flag.startswith(kind) for flag in self.edges)
         flag = known[0] if known else block.replace("BLOCK", kind, 1) + (f"_{count + 1}" if count else "")
         self.edges[flag] = divisor, block
-        return self.x.call(call, first, self.names[axis], text, flag)[0]
+        parts = [] if kind == "PARTIAL" else ["PARTS" if self.parted else "1"]
+        return self.x.call(call, first, self.names[axis], text, flag, *parts)[0]
 
     def element(self, dtype: DTypeParam) -> str:
         """The element type that a dtype parameter has in this launch."""
@@ -231,7 +235,7 @@ class Accesses:
         def load(masks: tuple[Value, ...]) -> str:
             mask = self.mask(masks, s.var.axes) if masks else ""
             if mask and default and not hint and len(s.var.axes) > 1 and self.few(s.at, s.var.axes):
-                return self.x.call("load_once", *args, mask, default)[0]
+                return self.x.call("load_parts" if self.parted else "load_once", *args, mask, default)[0]
             masked = [f"mask={mask}", *([f"other={default}"] if default else [])] if mask else []
             return f"tl.load({', '.join([*args, *masked, *hint])})"
 

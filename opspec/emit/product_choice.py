@@ -163,6 +163,8 @@ def _matmul_choice(
         # parts of the sum fill a device where few tiles don't
         arguments.append(f"depth={extent[product.k]}")
     lines.append(f"{', '.join(blocks)}, num_warps, num_stages = launch.pick_tile({', '.join(arguments)})")
+    if text.described is not None and "PARTS" in text.described.constexprs:
+        lines += _one_column(extent[product.columns], blocks, sizes)
     return choice_of(text, lines, warps="num_warps", stages="num_stages", parted=parted)
 
 
@@ -174,6 +176,15 @@ def _by_address(program: TileProgram, tiles: Container[str]) -> bool:
     products = [s for s in body if isinstance(s, Multiply)]
     operands = {v.name for s in products for o in (s.a, s.b) if isinstance(v := plain(o.value), Read)}
     return any(name in fetched and fetched[name] not in tiles for name in operands)
+
+
+def _one_column(columns: str, blocks: Sequence[str], sizes: Sizes) -> list[str]:
+    """A tile for one column: each warp takes a part of a step's sum."""
+    lines = [f"parts = launch.PARTS if described and {columns} == 1 else 1"]
+    if sizes.product is None:
+        lines.append("if parts > 1:")
+        lines.append(f"    {', '.join(blocks)}, num_warps, num_stages = launch.ONE_COLUMN")
+    return ["# one column: each warp takes a part of a step's sum", *lines]
 
 
 def _chain_choice(

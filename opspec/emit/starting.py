@@ -111,6 +111,11 @@ def _taking_alike(texts: Sequence[KernelText]) -> list[list[KernelText]]:
     return list(found.values())
 
 
+def _parted(text: KernelText) -> bool:
+    """Whether a kernel with descriptors takes its sum in parts side by side."""
+    return text.described is not None and "PARTS" in text.described.constexprs
+
+
 def wrapped(text: str) -> str:
     """An integer expression of Python as an operand."""
     return text if text.isidentifier() or text.isdigit() else f"({text})"
@@ -380,11 +385,14 @@ class Starts:
             ):
                 whole = host_int(extent, self.names)
                 body.append(f'options["{block}"] = launch.dividing(options["{block}"], {whole})')
+                if _parted(text):
+                    body.append(f'options["{block}"] *= parts')
             body.append(f'options = launch.over(options, tuned, "{text.name}")')
             for edge, (extent, block) in text.edges.items():
                 whole = host_int(extent, self.names)
                 if edge.startswith("SPANS"):
-                    body.append(f'options["{edge}"] = launch.grouping(options["{block}"], {whole})')
+                    part = f'options["{block}"]{" // parts" if _parted(text) else ""}'
+                    body.append(f'options["{edge}"] = launch.grouping({part}, {whole})')
                     continue
                 body.append(f'options["{edge}"] = int({wrapped(whole)} % options["{block}"] != 0)')
             grid = self._grid(k, text)
@@ -418,7 +426,8 @@ class Starts:
                     shapes.append("None" if own is None else tuple_text(own))
         if described.persistent:
             grid = f'launch.resident({grid}, options["num_warps"])'
-        return [f"if {test}:", f"    return {described.name}, {grid}, options, {tuple_text(shapes)}"]
+        options = '{**options, "PARTS": parts}' if _parted(text) else "options"
+        return [f"if {test}:", f"    return {described.name}, {grid}, {options}, {tuple_text(shapes)}"]
 
     def _grid(self, k: KernelLaunch, text: KernelText) -> str:
         counts = []

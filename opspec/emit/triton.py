@@ -81,7 +81,9 @@ class _Printer(Loops):
         params = tuple(c for c in candidates if c in words)
         constexprs = tuple(
             c
-            for c in dict.fromkeys((*self.blocks.values(), *self.edges, *self.counts, "GROUP", "INDEX"))
+            for c in dict.fromkeys(
+                (*self.blocks.values(), *self.edges, *self.counts, "GROUP", "PARTS", "INDEX")
+            )
             if c in words
         )
         return KernelText(
@@ -238,6 +240,10 @@ class _Printer(Loops):
                 self.put(
                     f"{var.name} = tl.full({self.shape(var.axes)}, {self.x.exact(nowhere, ())[0]}, INDEX)"
                 )
+            case Begin(var=var) if var.name == self.parted:
+                self.put(
+                    f"{var.name} = {self.x.call('zeros_parts', *self.shape(var.axes)[1:-1].split(', '), 'PARTS')[0]}"
+                )
             case Begin(var=var, monoid=monoid):
                 self.put(f"{var.name} = {self.identity(monoid, var.axes, var.dtype)}")
             case Collapse():
@@ -255,6 +261,8 @@ class _Printer(Loops):
                 self.write(s)
             case Loop():
                 self.walk(s)
+                if self.parted is not None:
+                    self.put(f"{self.parted} = {self.x.call('sum_parts', self.parted, 'PARTS')[0]}")
             case Unroll():
                 self.unroll(s)
             case Take(var=var, kept=kept, at=at):
@@ -462,7 +470,8 @@ class _Printer(Loops):
         rows, factor = self.behind(s)
         a, b = self.renewed(rows, self.operand(rows, "widen_pairs")), self.operand(s.b, "widen")
         if factor is not None:
-            args = [a, self.x.value(factor, s.a.axes)[0], b, s.var.name]
+            parts = "PARTS" if self.parted else "1"
+            args = [a, self.x.value(factor, s.a.axes)[0], b, s.var.name, parts]
             self.put(f"{s.var.name} = {self.x.call('dot_behind', *args)[0]}")
             return
         acc = f", {s.var.name}" if s.accumulate else ""

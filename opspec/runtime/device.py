@@ -59,12 +59,18 @@ from opspec.runtime.folding import (  # noqa: F401
     sum_before,
     sum_both,
 )
-from opspec.runtime.widening import (  # noqa: F401
+from opspec.runtime.groups import (  # noqa: F401
     dot_behind,
+    lifted_words,
+    load_parts,
+    lowered,
+    quotients_spanned,
+    sum_parts,
+    zeros_parts,
+)
+from opspec.runtime.widening import (  # noqa: F401
     dot_units,
     interleaved,
-    lifted,
-    lifted_words,
     minus_halves,
     planes,
     plus_halves,
@@ -165,16 +171,6 @@ def quotients(first, at, divisor, PARTIAL: tl.constexpr):
         found = at // divisor
     else:
         found = tl.full((1,), first // divisor, at.dtype)
-    return found
-
-
-@triton.jit
-def quotients_spanned(first, at, divisor, SPANS: tl.constexpr):
-    """The same; where the tile's extent is the divisor (SPANS 2) without a division by what a kernel is given."""
-    if SPANS == 2:
-        found = tl.full((1,), first // at.shape[0], at.dtype)
-    else:
-        found = quotients(first, at, divisor, SPANS)
     return found
 
 

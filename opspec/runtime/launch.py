@@ -379,6 +379,12 @@ def pick_tile(
     return offered[-1]
 
 
+# Of a product with one column, where each warp takes a part of a step's sum: how many parts, and the tile, whose depth
+# is that of a part.
+PARTS = 4
+ONE_COLUMN = (32, 1, 128, PARTS, 3)
+
+
 def _few_tiles(
     offered: tuple[Tile, ...], rows: int, columns: int, batch: int, programs: int, depth: int
 ) -> Tile:

@@ -235,75 +235,6 @@ def unpacked(words, TO: tl.constexpr):
 
 
 @triton.constexpr_function
-def _lift(to: tl.dtype) -> str:
-    """PTX: the byte of the word $2 that $3 picks, as two numbers above what they are.
-
-    The nibbles with their sign bits flipped stand behind the exponent of 64 or 512, where the second place of the
-    mantissa is 1; one multiplication brings both there.
-    """
-    places, magic = ("0x001e001e", "0x42904290") if to == tl.bfloat16 else ("0x000f000f", "0x64086408")
-    both = "0x2002" if to == tl.bfloat16 else "0x1001"
-    return f"""{{
-        .reg .b32 both, magic;
-        mov.b32 magic, {magic};
-        prmt.b32 both, $2, 0, $3;
-        mul.lo.u32 both, both, {both};
-        lop3.b32 both, both, {places}, magic, 0x6a;
-        mov.b32 {{$0, $1}}, both;
-    }}"""
-
-
-@triton.constexpr_function
-def _lifted_by(to: tl.dtype) -> int:
-    """By how much ``lifted_words`` leaves elements above what they are."""
-    return 72 if to == tl.bfloat16 else 1032
-
-
-@triton.jit
-def lifted_words(words, TO: tl.constexpr):
-    """``unpacked`` words, each element above what it is by as much as ``lifted`` raises others: what takes one
-    from the other takes that along."""
-    LIFT: tl.constexpr = _lifted_by(TO)
-    if INTERPRETED:
-        wide = unpacked(words, TO) + LIFT
-    else:
-        shape: tl.constexpr = [words.shape[0], words.shape[1], 4]
-        picks = tl.broadcast_to((0x4440 + tl.arange(0, 4))[None, None, :], shape)
-        shared = tl.broadcast_to(words[:, :, None], shape)
-        text: tl.constexpr = _lift(TO)
-        if tl.bfloat16 == TO:
-            low, high = tl.inline_asm_elementwise(
-                text, "=h,=h,r,r", [shared, picks], dtype=(tl.bfloat16, tl.bfloat16), is_pure=True, pack=1
-            )
-        else:
-            low, high = tl.inline_asm_elementwise(
-                text, "=h,=h,r,r", [shared, picks], dtype=(tl.float16, tl.float16), is_pure=True, pack=1
-            )
-        wide = tl.join(low, high).reshape(words.shape[0], 8 * words.shape[1])
-    return wide
-
-
-@triton.jit
-def lifted(x, TO: tl.constexpr):
-    """Whole numbers in 16 bits, above what they are as ``lifted_words`` leaves elements."""
-    LIFT: tl.constexpr = _lifted_by(TO)
-    return (x.to(tl.float32) + LIFT).to(TO)
-
-
-@triton.jit
-def dot_behind(a, factor, b, acc):
-    """``acc`` and the product of ``a``, scaled by ``factor``, and ``b``.
-
-    A factor with one column scales the product where that has no more elements than ``a`` has pairs.
-    """
-    if factor.shape[1] == 1 and 2 * b.shape[1] <= a.shape[1]:
-        total = acc + tl.dot(a, b) * factor
-    else:
-        total = tl.dot(times_halves(a, factor.to(a.dtype)), b, acc)
-    return total
-
-
-@triton.constexpr_function
 def _halves_ptx(op: str, to: tl.dtype) -> str:
     """PTX: one operation on two pairs of 16-bit numbers."""
     return f"{op}.rn.{'bf16x2' if to == tl.bfloat16 else 'f16x2'} $0, $1, $2;"
@@ -340,11 +271,8 @@ def minus_halves(a, b):
 
 __all__ = [
     "INTERPRETED",
-    "dot_behind",
     "dot_units",
     "interleaved",
-    "lifted",
-    "lifted_words",
     "minus_halves",
     "planes",
     "plus_halves",

@@ -11,9 +11,10 @@ import triton.language as tl
 from checking import compiled
 
 from opspec.driver.targets import limits
+from opspec.driver.verify import load_module
 from opspec.emit.package import build_package
 from opspec.frontend import load
-from opspec.runtime import widening
+from opspec.runtime import groups
 
 SHAPE = {"M": 16, "N": 14336, "K": 4096, "S": 128}
 HEAD = "op f[M, N, K](x: {x}[M, K], w: i4[N, K], z: i8[N, K], s: {s}[N, K], e: f32[N, K]){out} {{\n  kernel k {{\n"
@@ -79,12 +80,13 @@ def test_elements_stay_above_what_they_are_where_whole_numbers_are_taken_from_th
     text = described(spec(product("(w[n, k] - z[n, k]) * s[n, k]", kind), x=kind, s=kind), tmp_path)
     assert "w = lifted_words(w_desc.load(" in text
     into = {"bf16": "tl.bfloat16", "f16": "tl.float16"}[kind]
-    assert f"minus_halves(tl.trans(w), lifted(tl.trans(z), {into}))" in text
+    assert f"lifted_words(w_desc.load([n_first, k_start // 8]), {into})" in text
+    assert "lowered(tl.trans(w), tl.trans(z))" in text
 
 
 def test_f16_holds_larger_whole_numbers(tmp_path: Path):
     text = described(spec(product("w[n, k] - z[n, k] - z[n, k]", "f16"), x="f16", s="f16"), tmp_path)
-    assert "minus_halves(minus_halves(w, lifted(z" in text
+    assert "minus_halves(lowered(w, z), " in text
 
 
 GROUPS = "op f[M, N, K, S](x: bf16[M, K], w: i4[N, K], z: i8[N, K // S], s: bf16[N, K // S], v: bf16[M, K]){out} {{\n"
@@ -102,7 +104,7 @@ SCALED = "(w[n, k] - z[n, k // S]) * s[n, k // S]"
 )
 def test_the_factor_of_a_group_goes_behind_its_product(body: str, tmp_path: Path):
     text = described(GROUPS.format(out=" -> y: f32[M, N]", body=body), tmp_path)
-    assert re.search(r"y = dot_behind\(.*\bs,\s+x,\s+y,?\s*\)", text, re.DOTALL)
+    assert re.search(r"y = dot_behind\(.*\bs,\s+x,\s+y,\s+PARTS,?\s*\)", text, re.DOTALL)
     assert "times_halves" not in text
 
 
@@ -110,14 +112,14 @@ def test_one_that_two_products_read_stays_in_them(tmp_path: Path):
     body = f"d[n, k] = {SCALED}\n    y[m, n] = sum[k] using bf16 (x[m, k] * d[n, k])"
     body += "\n    t[m, n] = sum[k] using bf16 (v[m, k] * d[n, k])"
     text = described(GROUPS.format(out=" -> y: f32[M, N], t: f32[M, N]", body=body), tmp_path)
-    assert "times_halves(minus_halves(w, " in text
+    assert "times_halves(lowered(w, " in text
     assert "dot_behind" not in text
 
 
 @pytest.mark.parametrize(("kind", "dtype"), [("bfloat16", torch.bfloat16), ("float16", torch.float16)])
 def test_the_bits_of_two_elements_are_numbers_above_them(kind: str, dtype: torch.dtype):
     to = getattr(tl, kind)
-    text = widening._lift(to)
+    text = groups._lift(to)
     factor = int(re.search(r"mul\.lo\.u32 both, both, (0x\w+)", text)[1], 16)
     kept, magic = (
         int(re.search(r"both, (0x\w+), magic", text)[1], 16),
@@ -126,7 +128,7 @@ def test_the_bits_of_two_elements_are_numbers_above_them(kind: str, dtype: torch
     for byte in range(256):
         bits = (byte * factor & 0xFFFFFFFF & kept) ^ magic  # lop3 0x6a: (a & b) ^ c
         pair = torch.tensor([bits - (1 << 32 if bits >> 31 else 0)], dtype=torch.int32).view(dtype)
-        wanted = [((nibble ^ 8) - 8) + widening._lifted_by(to) for nibble in (byte & 15, byte >> 4)]
+        wanted = [((nibble ^ 8) - 8) + groups._lifted_by(to) for nibble in (byte & 15, byte >> 4)]
         assert pair.tolist() == wanted
 
 
@@ -150,3 +152,22 @@ def test_four_lanes_take_their_bytes_of_one_word():
         assert "lop3.b32" in row["ptx"]
         assert not row["spills"]
         assert row["registers"] <= 128
+
+
+@pytest.mark.parametrize(("rows", "parts"), [(1, 4), (2, 1), (64, 1)])
+def test_warps_take_parts_of_a_sum_with_one_column(rows: int, parts: int, tmp_path: Path):
+    path = tmp_path / "spec.op"
+    path.write_text(
+        GROUPS.format(out=" -> y: f32[M, N]", body=f"y[m, n] = sum[k] using bf16 (x[m, k] * ({SCALED}))")
+    )
+    (tmp_path / "kernel.py").write_text(build_package(load(path), "spec.op", limits()).files["kernel.py"])
+    kernels = load_module(tmp_path / "kernel.py")
+    assert "y = zeros_parts(BLOCK_N, BLOCK_M, PARTS)" in (text := described(path.read_text(), tmp_path))
+    assert "y = sum_parts(y, PARTS)" in text
+    for group, span in ((128, 2), (384, 0), (64, 2), (48, 1)):
+        _, _, options, _ = kernels._configure_f_k(rows, 14336, 384 * 32, group, 2, True)
+        part = options["BLOCK_K"] // parts
+        assert options["PARTS"] == parts
+        assert options["SPANS_K"] == span
+        assert group == 48 or part == (64 if group == 64 else 128)
+    assert "PARTS" not in kernels._configure_f_k(rows, 14336, 384 * 32, 128, 2, False)[2]

@@ -13,12 +13,14 @@ from opspec.runtime import copying, launch, library
 from opspec.runtime.device import (
     dot_behind,
     grouped,
-    lifted,
     lifted_words,
     load_once,
-    minus_halves,
+    load_parts,
+    lowered,
     nibbles,
     quotients_spanned,
+    sum_parts,
+    zeros_parts,
 )
 
 
@@ -81,7 +83,7 @@ def _w4a16_product(
             zero_at = (
                 zero_ptr
                 + n[:, None] * zero_stride_N
-                + quotients_spanned(k_start, k, S, SPANS_K)[None, :] * zero_stride_1
+                + quotients_spanned(k_start, k, S, SPANS_K, 1)[None, :] * zero_stride_1
             )
             mask_3 = (n[:, None] < N) & (k[None, :] < K)
             zero = (
@@ -92,7 +94,7 @@ def _w4a16_product(
             scale_at = (
                 scale_ptr
                 + n[:, None] * scale_stride_N
-                + quotients_spanned(k_start, k, S, SPANS_K)[None, :] * scale_stride_1
+                + quotients_spanned(k_start, k, S, SPANS_K, 1)[None, :] * scale_stride_1
             )
             scale = (
                 load_once(scale_at, mask_3, 0.0).to(tl.float32)
@@ -136,6 +138,7 @@ def _w4a16_product_described(
     EDGE_K: tl.constexpr,
     SPANS_K: tl.constexpr,
     GROUP: tl.constexpr,
+    PARTS: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: n in parallel by blocks, m in parallel by blocks, k streamed; tiles move through descriptors."""
@@ -145,7 +148,7 @@ def _w4a16_product_described(
     n = n_first + tl.arange(0, BLOCK_N)
     m_first = pid_m * BLOCK_M
     m = m_first + tl.arange(0, BLOCK_M)
-    y = tl.zeros((BLOCK_N, BLOCK_M), tl.float32)
+    y = zeros_parts(BLOCK_N, BLOCK_M, PARTS)
     # tiles inside, then the masked one
     k_inner = K // BLOCK_K * BLOCK_K
     for k_part in tl.static_range(1 + EDGE_K):
@@ -156,28 +159,29 @@ def _w4a16_product_described(
             zero_at = (
                 zero_ptr
                 + n[:, None] * zero_stride_N
-                + quotients_spanned(k_start, k, S, SPANS_K)[None, :] * zero_stride_1
+                + quotients_spanned(k_start, k, S, SPANS_K, PARTS)[None, :] * zero_stride_1
             )
             mask = (n[:, None] < N) & (k[None, :] < K)
             zero = (
-                load_once(zero_at, mask, 0).to(tl.int32)
+                load_parts(zero_at, mask, 0).to(tl.int32)
                 if k_part == 1
-                else load_once(zero_at, n[:, None] < N, 0).to(tl.int32)
+                else load_parts(zero_at, n[:, None] < N, 0).to(tl.int32)
             )
             scale_at = (
                 scale_ptr
                 + n[:, None] * scale_stride_N
-                + quotients_spanned(k_start, k, S, SPANS_K)[None, :] * scale_stride_1
+                + quotients_spanned(k_start, k, S, SPANS_K, PARTS)[None, :] * scale_stride_1
             )
             scale = (
-                load_once(scale_at, mask, 0.0).to(tl.float32)
+                load_parts(scale_at, mask, 0.0).to(tl.float32)
                 if k_part == 1
-                else load_once(scale_at, n[:, None] < N, 0.0).to(tl.float32)
+                else load_parts(scale_at, n[:, None] < N, 0.0).to(tl.float32)
             )
             # d[n, k] = (w[n, k] - zero[n, k // S]) * scale[n, k // S]
-            d = minus_halves(w, lifted(zero, tl.bfloat16))
+            d = lowered(w, zero)
             # y[m, n] = sum[k] using bf16 (x[m, k] * d[n, k])
-            y = dot_behind(tl.where(k[None, :] < K, d, 0.0) if k_part == 1 else d, scale, x, y)
+            y = dot_behind(tl.where(k[None, :] < K, d, 0.0) if k_part == 1 else d, scale, x, y, PARTS)
+    y = sum_parts(y, PARTS)
     y_at = y_ptr + m[None, :] * y_stride_M + n[:, None] * y_stride_N
     mask_2 = (n[:, None] < N) & (m[None, :] < M)
     tl.store(y_at, y, mask=mask_2)
@@ -252,7 +256,7 @@ def _w4a16_product_part(
             zero_at = (
                 zero_ptr
                 + n[:, None] * zero_stride_N
-                + quotients_spanned(k_start, k, S, SPANS_K)[None, :] * zero_stride_1
+                + quotients_spanned(k_start, k, S, SPANS_K, 1)[None, :] * zero_stride_1
             )
             mask_3 = (n[:, None] < N) & (k[None, :] < K)
             zero = (
@@ -263,7 +267,7 @@ def _w4a16_product_part(
             scale_at = (
                 scale_ptr
                 + n[:, None] * scale_stride_N
-                + quotients_spanned(k_start, k, S, SPANS_K)[None, :] * scale_stride_1
+                + quotients_spanned(k_start, k, S, SPANS_K, 1)[None, :] * scale_stride_1
             )
             scale = (
                 load_once(scale_at, mask_3, 0.0).to(tl.float32)
@@ -310,6 +314,7 @@ def _w4a16_product_part_described(
     BLOCK_K: tl.constexpr,
     SPANS_K: tl.constexpr,
     GROUP: tl.constexpr,
+    PARTS: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: n in parallel by blocks, m in parallel by blocks, k streamed, k in splits parts; tiles move through descriptors."""
@@ -322,7 +327,7 @@ def _w4a16_product_part_described(
     n = n_first + tl.arange(0, BLOCK_N)
     m_first = pid_m * BLOCK_M
     m = m_first + tl.arange(0, BLOCK_M)
-    y = tl.zeros((BLOCK_N, BLOCK_M), tl.float32)
+    y = zeros_parts(BLOCK_N, BLOCK_M, PARTS)
     # tiles inside, then the masked ones at the edge
     k_inner = (
         part * span + tl.maximum(tl.minimum(K, part * span + span) - (part * span), 0) // BLOCK_K * BLOCK_K
@@ -339,28 +344,29 @@ def _w4a16_product_part_described(
             zero_at = (
                 zero_ptr
                 + n[:, None] * zero_stride_N
-                + quotients_spanned(k_start, k, S, SPANS_K)[None, :] * zero_stride_1
+                + quotients_spanned(k_start, k, S, SPANS_K, PARTS)[None, :] * zero_stride_1
             )
             mask = (n[:, None] < N) & (k[None, :] < K)
             zero = (
-                load_once(zero_at, mask, 0).to(tl.int32)
+                load_parts(zero_at, mask, 0).to(tl.int32)
                 if k_part == 1
-                else load_once(zero_at, n[:, None] < N, 0).to(tl.int32)
+                else load_parts(zero_at, n[:, None] < N, 0).to(tl.int32)
             )
             scale_at = (
                 scale_ptr
                 + n[:, None] * scale_stride_N
-                + quotients_spanned(k_start, k, S, SPANS_K)[None, :] * scale_stride_1
+                + quotients_spanned(k_start, k, S, SPANS_K, PARTS)[None, :] * scale_stride_1
             )
             scale = (
-                load_once(scale_at, mask, 0.0).to(tl.float32)
+                load_parts(scale_at, mask, 0.0).to(tl.float32)
                 if k_part == 1
-                else load_once(scale_at, n[:, None] < N, 0.0).to(tl.float32)
+                else load_parts(scale_at, n[:, None] < N, 0.0).to(tl.float32)
             )
             # d[n, k] = (w[n, k] - zero[n, k // S]) * scale[n, k // S]
-            d = minus_halves(w, lifted(zero, tl.bfloat16))
+            d = lowered(w, zero)
             # y[m, n] = sum[k] using bf16 (x[m, k] * d[n, k])
-            y = dot_behind(tl.where(k[None, :] < K, d, 0.0) if k_part == 1 else d, scale, x, y)
+            y = dot_behind(tl.where(k[None, :] < K, d, 0.0) if k_part == 1 else d, scale, x, y, PARTS)
+    y = sum_parts(y, PARTS)
     y_part_at = (
         y_part_ptr + part * y_part_stride_splits + n[:, None] * y_part_stride_N + m[None, :] * y_part_stride_M
     )
@@ -444,6 +450,10 @@ def _configure_w4a16_product(
             (16, 16, 128, 2, 4),
         )
     BLOCK_N, BLOCK_M, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, N, M)
+    # one column: each warp takes a part of a step's sum
+    parts = launch.PARTS if described and M == 1 else 1
+    if parts > 1:
+        BLOCK_N, BLOCK_M, BLOCK_K, num_warps, num_stages = launch.ONE_COLUMN
     options = {
         "BLOCK_N": BLOCK_N,
         "BLOCK_M": BLOCK_M,
@@ -454,14 +464,15 @@ def _configure_w4a16_product(
         "enable_fp_fusion": True,
     }
     options["BLOCK_K"] = launch.dividing(options["BLOCK_K"], S)
+    options["BLOCK_K"] *= parts
     options = launch.over(options, tuned, "_w4a16_product")
     options["EDGE_K"] = int(K % options["BLOCK_K"] != 0)
-    options["SPANS_K"] = launch.grouping(options["BLOCK_K"], S)
+    options["SPANS_K"] = launch.grouping(options["BLOCK_K"] // parts, S)
     if described:
         return (
             _w4a16_product_described,
             triton.cdiv(N, options["BLOCK_N"]) * triton.cdiv(M, options["BLOCK_M"]),
-            options,
+            {**options, "PARTS": parts},
             (
                 (options["BLOCK_M"], options["BLOCK_K"]),
                 launch.Words((options["BLOCK_N"], options["BLOCK_K"] // 8)),
