@@ -15,7 +15,7 @@ from opspec.driver.targets import Target
 from opspec.emit.host import stored_extents
 from opspec.emit.names import escape
 from opspec.emit.signature import descriptor, identifiers, pointer, stride
-from opspec.emit.starting import TOGETHER, KernelLaunch, streamed_tensors, taken_tensors
+from opspec.emit.starting import TOGETHER, KernelLaunch, ends_by_data, streamed_tensors, taken_tensors
 from opspec.ir.bounds import prove
 from opspec.ir.dtypes import DType, DTypeParam
 from opspec.ir.facts import facts_of
@@ -130,13 +130,18 @@ def started(
     if chosen is None or text is None or text.split is None:
         return kernel, options, tiles
     split = text.split.split
-    extent = next(a for a in launch.plan.variants[-1].program.axes if a.name == split.axis).extent
-    whole, chunk = extent.evaluate(dims), options[text.blocks[split.axis]]
+    program = launch.plan.variants[-1].program
+    extents = {a.name: a.extent.evaluate(dims) for a in program.axes}
+    whole, chunk = extents[split.axis], options[text.blocks[split.axis]]
     if nested_product(split.partial) is not None:
         parts, _ = runtime.spread(whole, chunk, grid, options["num_warps"])
+    elif split.beside:
+        streams = [(extents[a], options[text.blocks[a]]) for a in (split.axis, *(o for o, _ in split.beside))]
+        parts, _ = runtime.split_all(grid, *streams, steps=launch.steps)
     else:
         warps = options["num_warps"] if launch.few_tiles else 0
-        parts, _ = runtime.split(whole, chunk, grid, launch.steps, warps=warps)
+        ragged = ends_by_data(program, split.axis)
+        parts, _ = runtime.split(whole, chunk, grid, launch.steps, warps=warps, ragged=ragged)
     if parts < 2:
         return kernel, options, tiles
     partial = text.split.partial

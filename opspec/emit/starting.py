@@ -61,7 +61,7 @@ def _joined(split: SplitText) -> list[AxisPlan]:
     return [a for a in split.split.merge.axes if own.get(a.name) in (None, *split.merge.constexprs)]
 
 
-def _ends_by_data(program: TileProgram, axis: str) -> bool:
+def ends_by_data(program: TileProgram, axis: str) -> bool:
     """Whether data says where a program's stream along ``axis`` ends."""
     loops = [s for s in statements(program.body) if isinstance(s, Loop) and s.axis == axis]
     return any(isinstance(loop.stop, Extent) and loop.stop.value.tensors() for loop in loops)
@@ -243,19 +243,25 @@ class Starts:
         extent = host_int(axis.extent, self.names)
         least = "" if k.steps == STEPS else f", {k.steps}"
         warps = ', warps=options["num_warps"]' if k.few_tiles else ""
-        ragged = ", ragged=True" if _ends_by_data(k.plan.variants[-1].program, plan.axis) else ""
+        ragged = ", ragged=True" if ends_by_data(k.plan.variants[-1].program, plan.axis) else ""
         chosen = f'launch.split({extent}, options["{text.blocks[plan.axis]}"], grid{least}{warps}{ragged})'
         if nested_product(plan.partial) is not None:
             chosen = (
                 f'launch.spread({extent}, options["{text.blocks[plan.axis]}"], grid, options["num_warps"])'
             )
+        if plan.beside:
+            axes = {a.name: host_int(a.extent, self.names) for a in k.plan.variants[-1].program.axes}
+            streams = [
+                f'({axes[a]}, options["{text.blocks[a]}"])' for a in (plan.axis, *(o for o, _ in plan.beside))
+            ]
+            steps = "" if k.steps == STEPS else f", steps={k.steps}"
+            chosen = f"launch.split_all(grid, {', '.join(streams)}{steps})"
         own = [t.name for t in (text, text.described) if t is not None]
         test = f" if kernel in ({', '.join(own)}) else (1, 0)" if len(k.texts) > 1 else ""
         self.lines.append(f"{splits}, {span} = {chosen}{test}")
         self.lines.append(f"if {splits} > 1:")
         inner: list[str] = []
         for other, also in plan.beside:
-            # as many parts of every stream
             self.names[also] = escape(also)
             beside = next(a for a in k.plan.variants[-1].program.axes if a.name == other)
             whole = host_int(beside.extent, self.names)

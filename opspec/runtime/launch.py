@@ -208,6 +208,13 @@ def span(extent: int, chunk: int, parts: int) -> int:
     return int(triton.cdiv(triton.cdiv(extent, parts), max(chunk, 16))) * max(chunk, 16)
 
 
+def split_all(programs: int, *streams: tuple[int, int], steps: int = 4) -> tuple[int, int]:
+    """Parts of several streams, each of an extent and in chunks, as many as the longest is worth; and the indices of
+    one of the first stream."""
+    parts = max(split(extent, chunk, programs, steps)[0] for extent, chunk in streams)
+    return (parts, span(*streams[0], parts)) if parts > 1 else (1, 0)
+
+
 def spread(
     extent: int, chunk: int, programs: int, warps: int, together: int = 16, multiprocessors: int = 132
 ) -> tuple[int, int]:

@@ -172,6 +172,12 @@ def test_a_further_stream_has_as_many_parts(extent: int, parts: int):
     assert span < extent / parts + 16
 
 
+def test_the_longest_of_several_streams_says_how_many_parts():
+    assert launch.split_all(64, (8192, 64), (512, 8)) == (4, 2048)
+    assert launch.split_all(64, (16, 64), (8192, 8)) == (4, 64)
+    assert launch.split_all(64, (16, 64), (8, 8)) == (1, 0)
+
+
 def test_rows_of_a_chain_fill_a_tile_where_its_stream_can_be_cut():
     def chosen(stream: int) -> int:
         return launch.pick_chain(128, 512, 576, 576, 2, 232448, 32, stream=stream)[0]
