@@ -5447,7 +5447,6 @@ def _mla_decode_flash_decode(
     BLOCK_T: tl.constexpr,
     BLOCK_P: tl.constexpr,
     EDGE_T: tl.constexpr,
-    SPREAD: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel, h in parallel by blocks, r whole, e whole, t streamed.
@@ -5482,6 +5481,7 @@ def _mla_decode_flash_decode(
                 if t_part == 1
                 else tl.load(c_at, mask=r[:, None] < R, other=0.0)
             )
+            s_sum = tl.dot(q, c, input_precision="ieee")
             kr_at = kr_ptr + b * kr_stride_B + t[None, :] * kr_stride_T + e[:, None] * kr_stride_P
             mask_4 = (e[:, None] < P) & (t[None, :] < T)
             kr = (
@@ -5489,28 +5489,28 @@ def _mla_decode_flash_decode(
                 if t_part == 1
                 else tl.load(kr_at, mask=e[:, None] < P, other=0.0)
             )
-            # a branch that is always taken: across it all warps share out the columns of each product
-            scale_2 = tl.full((BLOCK_H,), T, tl.float32)
-            o_sum_rows = tl.full((BLOCK_H, BLOCK_T), T, tl.bfloat16)
-            if t_start < T if SPREAD else True:
-                s_sum = tl.dot(q, c, input_precision="ieee")
-                s_sum_2 = tl.dot(qr, kr, input_precision="ieee")
-                # s[b, h, t] = (sum[r](q[b, h, r] * c[b, t, r]) + sum[e](qr[b, h, e] * kr[b, t, e])) * scale
-                s = s_sum * scale + s_sum_2 * scale
-                m_chunk = reduce_max(tl.where(t[None, :] < T, s, float("-inf")) if t_part == 1 else s, axis=1)
-                m_new = maximum(m, m_chunk)
-                # before the first finite value the state has no mass: keep exp(-inf - -inf) out
-                m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
-                m_safe_log2 = m_safe * 1.4426950408889634
-                p_e = tl.exp2(s * 1.4426950408889634 - m_safe_log2[:, None])
-                scale_2 = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
-                p_sum = p_sum * scale_2
-                p_sum_chunk = tl.sum(tl.where(t[None, :] < T, p_e, 0.0) if t_part == 1 else p_e, axis=1)
-                p_sum = p_sum + p_sum_chunk
-                m = m_new
-                o_sum_rows = (tl.where(t[None, :] < T, p_e, 0.0) if t_part == 1 else p_e).to(tl.bfloat16)
+            s_sum_2 = tl.dot(qr, kr, input_precision="ieee")
+            # s[b, h, t] = (sum[r](q[b, h, r] * c[b, t, r]) + sum[e](qr[b, h, e] * kr[b, t, e])) * scale
+            s = (s_sum + s_sum_2) * scale
+            m_chunk = reduce_max(tl.where(t[None, :] < T, s, float("-inf")) if t_part == 1 else s, axis=1)
+            m_new = maximum(m, m_chunk)
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            p_e = tl.exp2(s * 1.4426950408889634 - m_safe_log2[:, None])
+            scale_2 = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale_2
+            p_sum_chunk = tl.sum(tl.where(t[None, :] < T, p_e, 0.0) if t_part == 1 else p_e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            # o[b, h, r] = sum[t] using bf16 (p[b, h, t] * c[b, t, r])
             o_sum = o_sum * scale_2[:, None]
-            o_sum = tl.dot(o_sum_rows, tl.trans(c), o_sum, input_precision="ieee")
+            o_sum = tl.dot(
+                (tl.where(t[None, :] < T, p_e, 0.0) if t_part == 1 else p_e).to(tl.bfloat16),
+                tl.trans(c),
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
     # a row without a finite value is what IEEE arithmetic makes of it
     p_sum = tl.where((m == float("-inf")) & (T > 0), float("nan"), p_sum)
     # a row without a finite value is what IEEE arithmetic makes of it
@@ -5539,7 +5539,6 @@ def _mla_decode_flash_decode_described(
     BLOCK_T: tl.constexpr,
     BLOCK_P: tl.constexpr,
     EDGE_T: tl.constexpr,
-    SPREAD: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel, h in parallel by blocks, r whole, e whole, t streamed; tiles move through descriptors.
@@ -5564,29 +5563,30 @@ def _mla_decode_flash_decode_described(
         for t_start in range(t_inner if t_part == 1 else 0, T if t_part == 1 else t_inner, BLOCK_T):
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
             c = c_desc.load([b, t_start, 0]).reshape(BLOCK_T, BLOCK_R).T
+            s_sum = tl.dot(q, c, input_precision="ieee")
             kr = kr_desc.load([b, t_start, 0]).reshape(BLOCK_T, BLOCK_P).T
-            # a branch that is always taken: across it all warps share out the columns of each product
-            scale_2 = tl.full((BLOCK_H,), T, tl.float32)
-            o_sum_rows = tl.full((BLOCK_H, BLOCK_T), T, tl.bfloat16)
-            if t_start < T if SPREAD else True:
-                s_sum = tl.dot(q, c, input_precision="ieee")
-                s_sum_2 = tl.dot(qr, kr, input_precision="ieee")
-                # s[b, h, t] = (sum[r](q[b, h, r] * c[b, t, r]) + sum[e](qr[b, h, e] * kr[b, t, e])) * scale
-                s = s_sum * scale + s_sum_2 * scale
-                m_chunk = reduce_max(tl.where(t[None, :] < T, s, float("-inf")) if t_part == 1 else s, axis=1)
-                m_new = maximum(m, m_chunk)
-                # before the first finite value the state has no mass: keep exp(-inf - -inf) out
-                m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
-                m_safe_log2 = m_safe * 1.4426950408889634
-                p_e = tl.exp2(s * 1.4426950408889634 - m_safe_log2[:, None])
-                scale_2 = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
-                p_sum = p_sum * scale_2
-                p_sum_chunk = tl.sum(tl.where(t[None, :] < T, p_e, 0.0) if t_part == 1 else p_e, axis=1)
-                p_sum = p_sum + p_sum_chunk
-                m = m_new
-                o_sum_rows = (tl.where(t[None, :] < T, p_e, 0.0) if t_part == 1 else p_e).to(tl.bfloat16)
+            s_sum_2 = tl.dot(qr, kr, input_precision="ieee")
+            # s[b, h, t] = (sum[r](q[b, h, r] * c[b, t, r]) + sum[e](qr[b, h, e] * kr[b, t, e])) * scale
+            s = (s_sum + s_sum_2) * scale
+            m_chunk = reduce_max(tl.where(t[None, :] < T, s, float("-inf")) if t_part == 1 else s, axis=1)
+            m_new = maximum(m, m_chunk)
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            p_e = tl.exp2(s * 1.4426950408889634 - m_safe_log2[:, None])
+            scale_2 = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale_2
+            p_sum_chunk = tl.sum(tl.where(t[None, :] < T, p_e, 0.0) if t_part == 1 else p_e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            # o[b, h, r] = sum[t] using bf16 (p[b, h, t] * c[b, t, r])
             o_sum = o_sum * scale_2[:, None]
-            o_sum = tl.dot(o_sum_rows, tl.trans(c), o_sum, input_precision="ieee")
+            o_sum = tl.dot(
+                (tl.where(t[None, :] < T, p_e, 0.0) if t_part == 1 else p_e).to(tl.bfloat16),
+                tl.trans(c),
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
     # a row without a finite value is what IEEE arithmetic makes of it
     p_sum = tl.where((m == float("-inf")) & (T > 0), float("nan"), p_sum)
     # a row without a finite value is what IEEE arithmetic makes of it
@@ -5639,7 +5639,6 @@ def _mla_decode_flash_decode_part(
     BLOCK_R: tl.constexpr,
     BLOCK_T: tl.constexpr,
     BLOCK_P: tl.constexpr,
-    SPREAD: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel, h in parallel by blocks, r whole, e whole, t streamed, t in splits parts.
@@ -5681,6 +5680,7 @@ def _mla_decode_flash_decode_part(
                 if t_part == 1
                 else tl.load(c_at, mask=r[:, None] < R, other=0.0)
             )
+            s_sum = tl.dot(q, c, input_precision="ieee")
             kr_at = kr_ptr + b * kr_stride_B + t[None, :] * kr_stride_T + e[:, None] * kr_stride_P
             mask_4 = (e[:, None] < P) & (t[None, :] < T)
             kr = (
@@ -5688,28 +5688,28 @@ def _mla_decode_flash_decode_part(
                 if t_part == 1
                 else tl.load(kr_at, mask=e[:, None] < P, other=0.0)
             )
-            # a branch that is always taken: across it all warps share out the columns of each product
-            scale_2 = tl.full((BLOCK_H,), T, tl.float32)
-            o_sum_rows = tl.full((BLOCK_H, BLOCK_T), T, tl.bfloat16)
-            if t_start < T if SPREAD else True:
-                s_sum = tl.dot(q, c, input_precision="ieee")
-                s_sum_2 = tl.dot(qr, kr, input_precision="ieee")
-                # s[b, h, t] = (sum[r](q[b, h, r] * c[b, t, r]) + sum[e](qr[b, h, e] * kr[b, t, e])) * scale
-                s = s_sum * scale + s_sum_2 * scale
-                m_chunk = reduce_max(tl.where(t[None, :] < T, s, float("-inf")) if t_part == 1 else s, axis=1)
-                m_new = maximum(m, m_chunk)
-                # before the first finite value the state has no mass: keep exp(-inf - -inf) out
-                m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
-                m_safe_log2 = m_safe * 1.4426950408889634
-                p_e = tl.exp2(s * 1.4426950408889634 - m_safe_log2[:, None])
-                scale_2 = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
-                p_sum = p_sum * scale_2
-                p_sum_chunk = tl.sum(tl.where(t[None, :] < T, p_e, 0.0) if t_part == 1 else p_e, axis=1)
-                p_sum = p_sum + p_sum_chunk
-                m = m_new
-                o_sum_rows = (tl.where(t[None, :] < T, p_e, 0.0) if t_part == 1 else p_e).to(tl.bfloat16)
+            s_sum_2 = tl.dot(qr, kr, input_precision="ieee")
+            # s[b, h, t] = (sum[r](q[b, h, r] * c[b, t, r]) + sum[e](qr[b, h, e] * kr[b, t, e])) * scale
+            s = (s_sum + s_sum_2) * scale
+            m_chunk = reduce_max(tl.where(t[None, :] < T, s, float("-inf")) if t_part == 1 else s, axis=1)
+            m_new = maximum(m, m_chunk)
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            p_e = tl.exp2(s * 1.4426950408889634 - m_safe_log2[:, None])
+            scale_2 = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale_2
+            p_sum_chunk = tl.sum(tl.where(t[None, :] < T, p_e, 0.0) if t_part == 1 else p_e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            # o[b, h, r] = sum[t] using bf16 (p[b, h, t] * c[b, t, r])
             o_sum = o_sum * scale_2[:, None]
-            o_sum = tl.dot(o_sum_rows, tl.trans(c), o_sum, input_precision="ieee")
+            o_sum = tl.dot(
+                (tl.where(t[None, :] < T, p_e, 0.0) if t_part == 1 else p_e).to(tl.bfloat16),
+                tl.trans(c),
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
     m_part_at = m_part_ptr + part * m_part_stride_splits + b * m_part_stride_B + h * m_part_stride_H
     tl.store(m_part_at, m, mask=h < H)
     p_sum_part_at = (
@@ -5765,7 +5765,6 @@ def _mla_decode_flash_decode_part_described(
     BLOCK_R: tl.constexpr,
     BLOCK_T: tl.constexpr,
     BLOCK_P: tl.constexpr,
-    SPREAD: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel, h in parallel by blocks, r whole, e whole, t streamed, t in splits parts; tiles move through descriptors.
@@ -5797,29 +5796,30 @@ def _mla_decode_flash_decode_part_described(
         ):
             t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
             c = c_desc.load([b, t_start, 0]).reshape(BLOCK_T, BLOCK_R).T
+            s_sum = tl.dot(q, c, input_precision="ieee")
             kr = kr_desc.load([b, t_start, 0]).reshape(BLOCK_T, BLOCK_P).T
-            # a branch that is always taken: across it all warps share out the columns of each product
-            scale_2 = tl.full((BLOCK_H,), T, tl.float32)
-            o_sum_rows = tl.full((BLOCK_H, BLOCK_T), T, tl.bfloat16)
-            if t_start < T if SPREAD else True:
-                s_sum = tl.dot(q, c, input_precision="ieee")
-                s_sum_2 = tl.dot(qr, kr, input_precision="ieee")
-                # s[b, h, t] = (sum[r](q[b, h, r] * c[b, t, r]) + sum[e](qr[b, h, e] * kr[b, t, e])) * scale
-                s = s_sum * scale + s_sum_2 * scale
-                m_chunk = reduce_max(tl.where(t[None, :] < T, s, float("-inf")) if t_part == 1 else s, axis=1)
-                m_new = maximum(m, m_chunk)
-                # before the first finite value the state has no mass: keep exp(-inf - -inf) out
-                m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
-                m_safe_log2 = m_safe * 1.4426950408889634
-                p_e = tl.exp2(s * 1.4426950408889634 - m_safe_log2[:, None])
-                scale_2 = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
-                p_sum = p_sum * scale_2
-                p_sum_chunk = tl.sum(tl.where(t[None, :] < T, p_e, 0.0) if t_part == 1 else p_e, axis=1)
-                p_sum = p_sum + p_sum_chunk
-                m = m_new
-                o_sum_rows = (tl.where(t[None, :] < T, p_e, 0.0) if t_part == 1 else p_e).to(tl.bfloat16)
+            s_sum_2 = tl.dot(qr, kr, input_precision="ieee")
+            # s[b, h, t] = (sum[r](q[b, h, r] * c[b, t, r]) + sum[e](qr[b, h, e] * kr[b, t, e])) * scale
+            s = (s_sum + s_sum_2) * scale
+            m_chunk = reduce_max(tl.where(t[None, :] < T, s, float("-inf")) if t_part == 1 else s, axis=1)
+            m_new = maximum(m, m_chunk)
+            # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+            m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+            m_safe_log2 = m_safe * 1.4426950408889634
+            p_e = tl.exp2(s * 1.4426950408889634 - m_safe_log2[:, None])
+            scale_2 = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+            p_sum = p_sum * scale_2
+            p_sum_chunk = tl.sum(tl.where(t[None, :] < T, p_e, 0.0) if t_part == 1 else p_e, axis=1)
+            p_sum = p_sum + p_sum_chunk
+            # o[b, h, r] = sum[t] using bf16 (p[b, h, t] * c[b, t, r])
             o_sum = o_sum * scale_2[:, None]
-            o_sum = tl.dot(o_sum_rows, tl.trans(c), o_sum, input_precision="ieee")
+            o_sum = tl.dot(
+                (tl.where(t[None, :] < T, p_e, 0.0) if t_part == 1 else p_e).to(tl.bfloat16),
+                tl.trans(c),
+                o_sum,
+                input_precision="ieee",
+            )
+            m = m_new
     m_part_at = m_part_ptr + part * m_part_stride_splits + b * m_part_stride_B + h * m_part_stride_H
     tl.store(m_part_at, m, mask=h < H)
     p_sum_part_at = (
@@ -5951,7 +5951,6 @@ def _configure_mla_decode_flash_decode(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_mla_decode_flash_decode")
-    options["SPREAD"] = launch.spreads(options["BLOCK_H"], options["num_warps"])
     options["EDGE_T"] = int(T % options["BLOCK_T"] != 0)
     if described and options["BLOCK_R"] <= 256 and options["BLOCK_P"] <= 256:
         return (
