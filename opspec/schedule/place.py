@@ -71,6 +71,8 @@ class Placer(Sweeps):
             closure = self._closure(targets, have)
             inside = [n for n in inside if n in closure]
             levels = replace(levels, inside=frozenset(inside))
+        if streams == self.roles.stream:
+            levels = replace(levels, level=self._late(closure, levels))
         wanted = set(targets)
         roots = [n for n in inside if n in wanted or self._is_root(n, axis)]
         roots = [n for n in roots if isinstance(self.nodes[n], Fold | Store)]
@@ -94,6 +96,21 @@ class Placer(Sweeps):
                     out += self._sweep(here, sweep, now, levels)
                     done |= {n for n in here if isinstance(self.nodes[n], Fold)}
         return out
+
+    def _late(self, closure: list[str], levels: Levels) -> dict[str, int]:
+        """Levels where a tile as large as the accumulator of a plain product, such as a residual, waits until it is
+        used: loaded before the sum it would take as many registers all along it."""
+        level = dict(levels.level)
+        tiles = [{p.rows, p.columns} for p in self.roles.products.values()]
+        tiles = [tile for tile in tiles if tile <= set(self.roles.grid)]
+        for name in reversed(closure):
+            node = self.nodes[name]
+            if name in levels.inside or not isinstance(node, Load | Point):
+                continue
+            if any(tile <= node.axes for tile in tiles):
+                users = [level[n] for n in closure if name in self.deps[n]]
+                level[name] = max(level[name], min(users, default=0))
+        return level
 
     def _sweep(self, roots: list[str], sweep: Sweep, have: frozenset[str], levels: Levels) -> list[Statement]:
         out: list[Statement] = []

@@ -70,13 +70,17 @@ BIASED = """op biased[M, N, K](x: bf16[M, K], w: bf16[K, N], bias: f32[N]) -> y:
 """
 
 
+RESIDUAL = BIASED.replace("bias: f32[N]", "r: bf16[M, N]").replace("bias[n]", "0.5 * r[m, n]")
+
+
 @pytest.mark.parametrize(
     ("spec", "extents"),
     [
         (BIASED, {"M": 8192, "N": 8192, "K": 8192}),
+        (RESIDUAL, {"M": 8192, "N": 8192, "K": 8192}),
         (text("strided_conv"), {"B": 8, "C": 384, "F": 384, "T": 3000, "R": 3, "S": 2}),
     ],
-    ids=["f32 beside the accumulator", "an operand by address"],
+    ids=["f32 beside the accumulator", "a residual", "an operand by address"],
 )
 def test_tiles_leave_registers_for_what_is_beside_the_accumulator(spec, extents):
     answer = compiled(spec, extents)
