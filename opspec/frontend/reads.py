@@ -109,10 +109,20 @@ def _axis(
                 place = written[k] if k < len(written) else whole
                 text = place.text if k < len(written) else shown(index, draft)
                 draft.scope.report.append(
-                    domains.out_of_range(place, text, axis, str(upper), over, "", where)
+                    domains.out_of_range(
+                        place, text, axis, str(upper), over, "", where, needed=_of_dims(goal)
+                    )
                 )
             return False
     return True
+
+
+def _of_dims(goal: Int) -> str:
+    """``C >= 1`` for ``C - 1 >= 0``; nothing where the goal has an index, or could never hold."""
+    if goal.free_indices() or goal.tensors() or not goal.dims():
+        return ""
+    constant = next((c for m, c in goal.terms if not m), 0)
+    return f"{goal - constant} >= {-constant}"
 
 
 def shown(index: Int, draft: Draft) -> str:
@@ -138,7 +148,14 @@ def _data(value: Int, facts: Facts, draft: Draft, span: Span | None, *, report: 
                     axis = f"axis {k} of `{tensor.name}`" if len(atom.indices) > 1 else f"`{tensor.name}`"
                     draft.scope.report.append(
                         domains.out_of_range(
-                            _place(span, draft), shown(index, draft), axis, str(extent), over, "", tensor.span
+                            _place(span, draft),
+                            shown(index, draft),
+                            axis,
+                            str(extent),
+                            over,
+                            "",
+                            tensor.span,
+                            needed=_of_dims(goal),
                         )
                     )
     return fine

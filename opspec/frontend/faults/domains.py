@@ -108,9 +108,17 @@ SCAN = register(
 
 
 def out_of_range(
-    span: Span, text: str, axis: str, extent: str, over: bool, reach: str, where: Span | None
+    span: Span,
+    text: str,
+    axis: str,
+    extent: str,
+    over: bool,
+    reach: str,
+    where: Span | None,
+    *,
+    needed: str = "",
 ) -> Diagnostic:
-    """A read that is not proven to stay inside."""
+    """A read that is not proven to stay inside; ``needed``: what must hold of the dims where no index has a say."""
     side = f"be `{extent}` or more" if over else "be negative"
     notes = [Note(f"{axis} has the extent `{extent}`", where)] if where is not None else []
     if reach:
@@ -120,8 +128,9 @@ def out_of_range(
         message=f"index `{short(text)}` may {side}",
         span=span,
         notes=tuple(notes),
-        help="restrict the domain with `for`, say what lies outside with `else`, or guard it with `where`"
-        + _required(text, extent),
+        help=f"say `require {needed}`, or what lies outside with `else`"
+        if needed
+        else "restrict the domain with `for`, say what lies outside with `else`, or guard it with `where`",
     )
 
 
