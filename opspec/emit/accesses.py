@@ -11,13 +11,13 @@ from opspec.emit.names import escape
 from opspec.emit.narrow import Narrow, scaled_rows
 from opspec.emit.signature import block_names, count_name, descriptor, identifiers, pointer, stride
 from opspec.ir.dtypes import F8E5M2, F32, I4, DType, DTypeParam, Storage, compute_dtype
-from opspec.ir.integers import FloorDiv, Int
+from opspec.ir.integers import FloorDiv, Int, index
 from opspec.ir.program import Tensor
 from opspec.ir.values import Compare, Extent, Literal, Value, free_indices
 from opspec.schedule.exact import holds, number
 from opspec.schedule.nested import nested_product
-from opspec.schedule.resources import operand_kind, side_by_side
-from opspec.schedule.tile import AxisPlan, Fetch, Loop, Multiply, TileProgram, Write, statements
+from opspec.schedule.resources import operand_bits, operand_kind, side_by_side
+from opspec.schedule.tile import AxisPlan, Fetch, Loop, Multiply, TileProgram, Write, inside, statements
 
 
 class Accesses:
@@ -67,6 +67,7 @@ class Accesses:
         tiled = [a for a in program.axes if a.role == "grid" and a.blocked]
         self.grouped = bool(products) and len(tiled) == 2
         self.nested = nested_product(program)
+        self.shared = _shared_places(program) if self.grouped else frozenset()
         # with descriptors a program goes from tile to tile, and loads for the next while it stores one
         self.persistent = self.grouped and bool(tiles) and not program.sizes and _single(program)
         self.persistent = self.persistent and side_by_side(program) == 1 and operand_kind(program) == "16"
@@ -97,8 +98,13 @@ class Accesses:
         return tuple(m for m in masks if m not in self.implied)
 
     def quotient(self, axis: str, divisor: Int) -> str | None:
-        """``axis // divisor`` of the open stream's places, one number a tile where the host finds that tiles fit."""
+        """``axis // divisor`` of a tile's places, one number a tile where the host finds that tiles fit.
+
+        Of the open stream, or of a tile of a product's rows or columns.
+        """
         first = self.started.get(axis)
+        if axis in self.shared:
+            first = self.names.get(f"{axis}.first")
         if first is None or divisor.free_indices() or divisor.tensors() or divisor.constant is not None:
             return None
         block, text = self.blocks[axis], self.x.integer(divisor, ())[0]
@@ -133,6 +139,9 @@ class Accesses:
                 continue
             role = self.program.axis(axis).role
             name = self.names[axis]
+            if i.index != axis:
+                out.append(self.x.integer(i - index(axis), ())[0])
+                continue
             out.append({"grid": f"{name}_first", "stream": f"{name}_start", "tile": "0"}[role])
         tile = self.tiles[tensor]
         if isinstance(tile, Units) and out[-1] != "0":
@@ -236,6 +245,8 @@ class Accesses:
             mask = self.mask(masks, s.var.axes) if masks else ""
             if mask and default and not hint and len(s.var.axes) > 1 and self.few(s.at, s.var.axes):
                 return self.x.call("load_parts" if self.parted else "load_once", *args, mask, default)[0]
+            if mask and default and not hint and self.one(s):
+                return self.x.call("load_one", *args, mask, default)[0]
             masked = [f"mask={mask}", *([f"other={default}"] if default else [])] if mask else []
             return f"tl.load({', '.join([*args, *masked, *hint])})"
 
@@ -266,6 +277,13 @@ class Accesses:
         return bool(whole) and all(
             isinstance(a, FloorDiv) and a.num.index == last and last in self.started for a in whole
         )
+
+    def one(self, s: Fetch) -> bool:
+        """Whether a vector along a tile may be one number, as the host may find, and has its first place inside."""
+        if len(s.var.axes) != 1 or s.var.axes[0] not in self.shared:
+            return False
+        axis = s.var.axes[0]
+        return all(m == inside(axis, self.program.axis(axis).extent) for m in s.masks)
 
     def write(self, s: Write) -> None:
         """A store by address and mask."""
@@ -365,6 +383,24 @@ class Accesses:
         self.scopes[-1][text] = name
         self.put(f"{name} = {text}")
         return name
+
+
+def _shared_places(program: TileProgram) -> frozenset[str]:
+    """Rows or columns of a product of loaded tiles along which a tensor has an element for several neighbours alone.
+
+    Nothing in such a program goes along these axes, so that a vector may be one number for all places of a tile.
+    """
+    if 0 in operand_bits(program):
+        return frozenset()
+    found: set[str] = set()
+    for s in statements(program.body):
+        if isinstance(s, Fetch) and len(s.var.axes) == 1 and program.axis(s.var.axes[0]).role == "grid":
+            axis = s.var.axes[0]
+            atoms = [a for i in s.at for monomial, _ in i.terms for a, _ in monomial]
+            mine = [a for a in atoms if axis in Int.of(a).free_indices()]
+            if mine and all(isinstance(a, FloorDiv) and a.num.index == axis for a in mine):
+                found.add(axis)
+    return frozenset(found)
 
 
 def ends(mask: Value, axis: str) -> bool:

@@ -45,13 +45,16 @@ def describe(program: TileProgram, packed: Container[str]) -> dict[str, Tile]:
     tensors = {t.name: t for t in program.tensors}
     dims = {a.name: a.dims for a in program.axes}
     extents = {a.name: a.extent for a in program.axes}
+    grid = [a.blocked for a in program.axes if a.role == "grid"]
+    # of a product that has rows and columns in tiles and nothing beside them, what is summed may begin anywhere
+    held = {a.name for a in program.axes if a.role == "tile" and grid == [True, True]}
     found: dict[str, Tile] = {}
     refused: set[str] = set()
     for s in statements(program.body):
         if isinstance(s, Write):
             refused.add(s.tensor)
         elif isinstance(s, Fetch):
-            tile = _tile(tensors[s.tensor], s.at, s.masks, s.var.axes, dims, extents)
+            tile = _tile(tensors[s.tensor], s.at, s.masks, s.var.axes, dims, extents, held)
             if tile is not None and s.var.name in packed:
                 tile = Words(tile)
             raw = isinstance(tile, Words) if tensors[s.tensor].dtype == I4 else s.raw
@@ -127,8 +130,9 @@ def _tile(
     axes: tuple[str, ...],
     dims: Mapping[str, tuple[str, ...]],
     extents: Mapping[str, Int],
+    held: set[str],
 ) -> Tile | None:
-    """The tile of one access, if a descriptor can make it."""
+    """The tile of one access, if a descriptor can make it; ``held``: axes of which a program has every place."""
     if not 2 <= len(at) <= 5 or any(d.kind == "bool" for d in choices(tensor.dtype)):
         return None
     out: list[str | None] = []
@@ -139,6 +143,10 @@ def _tile(
             out.append(name)
             if extents[name] == extent:
                 edges.append((index(name), extent))
+        elif (own := _stretch(i, dims)) in held and out.count(own) == 0:
+            # the launch takes a tile of as many places as there are
+            out.append(own)
+            edges.append((index(own), extents[own]))
         elif any(dims.get(n) for n in i.free_indices()):
             return None
         else:
@@ -147,6 +155,27 @@ def _tile(
     whole = out[-1] is not None and sorted(blocks) == sorted(axes) and len(set(blocks)) == len(blocks)
     inside = all(_less(m) in edges for m in masks)
     return tuple(out) if whole and inside and len(edges) == len(blocks) else None
+
+
+def _stretch(at: Int, dims: Mapping[str, tuple[str, ...]]) -> str:
+    """The block dimension of which an access takes neighbours from some place on: ``k`` of ``g * S + k``; else none."""
+    blocks = [n for n in at.free_indices() if dims.get(n)]
+    if len(blocks) != 1 or dims[blocks[0]] != (blocks[0],):
+        return ""
+    rest = at - index(blocks[0])
+    return "" if rest.tensors() or blocks[0] in rest.free_indices() else blocks[0]
+
+
+def exact_axes(program: TileProgram, tiles: Mapping[str, Tile]) -> tuple[str, ...]:
+    """Axes of which a tile begins at some place of its tensor, so that it may have no place more than the axis."""
+    found = dict.fromkeys(
+        axis
+        for s in statements(program.body)
+        if isinstance(s, Fetch) and s.tensor in tiles
+        for i, axis in zip(s.at, tiles[s.tensor], strict=True)
+        if axis is not None and i.index != axis
+    )
+    return tuple(found)
 
 
 def _less(mask: Value) -> tuple[Int, Int] | None:

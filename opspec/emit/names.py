@@ -20,7 +20,7 @@ HELPERS = frozenset(
     {
         "all_before", "any_before", "any_nan", "clamp_to", "decay_before", "decayed",
         "div_fast", "div_near", "dot_behind", "dot_inside", "erf", "even_elements", "exp", "floor_div", "floor_mod",
-        "grouped", "inverse", "is_nan", "lifted_words", "load_once", "load_parts", "lowered", "max_before", "maximum", "min_before", "minimum", "nibble",
+        "grouped", "inverse", "is_nan", "lifted_words", "load_once", "load_one", "load_parts", "lowered", "max_before", "maximum", "min_before", "minimum", "nibble",
         "nibbles", "one_plus_erf", "pack_nibbles", "prod_before", "quotients", "quotients_spanned", "reduce_all", "reduce_any",
         "reduce_max", "reduce_min",
         "reduce_prod", "renewed", "round_even", "scan_all", "scan_any", "scan_decay", "scan_max", "scan_min",

@@ -20,6 +20,7 @@ class KernelText:
     """A printed kernel. ``params`` in order, constexpr ones marked; ``blocks`` axis → constexpr name.
 
     ``tiles``: tensors that it takes as descriptors; ``described``: the same variant with such tensors.
+    ``exact``: blocks that must be as long as their axis for these descriptors, and its extent.
     ``counts``: how many taps loops that are written out take, as constants.
     """
 
@@ -32,6 +33,7 @@ class KernelText:
     grouped: bool
     persistent: bool = False
     tiles: Mapping[str, Tile] = field(default_factory=dict)
+    exact: Mapping[str, Int] = field(default_factory=dict)
     sizes: tuple[str, ...] = ()
     edges: Mapping[str, tuple[Int, str]] = field(default_factory=dict)
     counts: Mapping[str, Int] = field(default_factory=dict)

@@ -415,7 +415,8 @@ class Starts:
         """The lines that choose a kernel with descriptors, whose tiles hardware limits to 256 an axis."""
         whole = {a for v in k.plan.variants for a in v.roles.tile}
         wide = dict.fromkeys(text.blocks[a] for t in described.tiles.values() for a in t if a in whole)
-        test = " and ".join(["described", *(f'options["{b}"] <= 256' for b in wide)])
+        exact = [f'options["{b}"] == {host_int(e, self.names)}' for b, e in described.exact.items()]
+        test = " and ".join(["described", *(f'options["{b}"] <= 256' for b in wide), *exact])
         shapes = []
         for tensor in k.plan.variants[0].program.tensors:
             if {pointer(tensor.name), descriptor(tensor.name)} & set(described.params):

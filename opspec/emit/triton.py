@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import permutations
 from typing import assert_never
 
-from opspec.emit.describe import describe
+from opspec.emit.describe import describe, exact_axes
 from opspec.emit.expressions import ATOM, TL, is_count, wrap
 from opspec.emit.loops import Loops
 from opspec.emit.names import shorten
@@ -96,6 +96,7 @@ class _Printer(Loops):
             grouped=self.grouped,
             persistent=self.persistent,
             tiles=self.tiles,
+            exact={self.blocks[a]: self.program.axis(a).extent for a in exact_axes(self.program, self.tiles)},
             sizes=tuple(self.names[n] for n in self.program.sizes),
             edges=dict(self.edges),
             counts={c: extent for c, extent in self.counts.items() if c in constexprs},
@@ -174,7 +175,7 @@ class _Printer(Loops):
             return
         block = self.blocks[axis.name]
         edges = {e: f"{name}_{e}" for e in ("first", "last") if self.mentions(f"{axis.name}.{e}")}
-        if axis.name in self.placed:
+        if axis.name in self.placed or axis.name in self.shared:
             edges["first"] = f"{name}_first"
         if edges:
             start = f"{name}_first"

@@ -189,6 +189,16 @@ def load_once(at, mask, other):
 
 
 @triton.jit
+def load_one(at, mask, other):
+    """``tl.load`` of a vector that may be one number for a whole tile, whose first place is inside."""
+    if at.shape[0] == 1:
+        found = tl.load(at)
+    else:
+        found = tl.load(at, mask=mask, other=other)
+    return found
+
+
+@triton.jit
 def segments(offsets, stride, count, first, last):
     """``begin`` and ``end`` of the segments that hold the places ``first`` to ``last``.
 

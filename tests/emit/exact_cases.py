@@ -221,6 +221,27 @@ def n14_one_rounding() -> None:
 
 
 @case
+def scales_of_blocks_are_one_number_a_tile() -> None:
+    text = (Path(__file__).parents[2] / "specs/gemm/matmul_fp8.op").read_text(encoding="utf-8")
+    for m in both(text):
+        # tiles inside a block of columns, of the same length, and blocks that are shorter than a tile or odd
+        for M, N, K, S in (
+            (20, 256, 256, 128),
+            (20, 256, 384, 64),
+            (33, 128, 64, 16),
+            (20, 192, 288, 96),
+            (1, 4, 8, 4),
+        ):
+            rows = torch.randint(-4, 5, (M, K)).to(torch.float8_e4m3fn)
+            columns = torch.randint(-4, 5, (N, K)).to(torch.float8_e4m3fn)
+            by_row, by_block = (2.0 ** torch.randint(-2, 3, s) for s in ((M, K // S), (N // S, K // S)))
+            left = rows.double() * by_row.double().repeat_interleave(S, 1)
+            right = columns.double() * by_block.double().repeat_interleave(S, 1).repeat_interleave(S, 0)
+            found = m.matmul_fp8_block(rows, by_row, columns, by_block, S=S)
+            same(found.double(), (left @ right.T).to(torch.bfloat16))
+
+
+@case
 def n16_identities_beyond_the_edge() -> None:
     for m in both((Path(__file__).parent / "corpus" / "monoids.op").read_text(encoding="utf-8")):
         _, p, hi, _ = m.fold(torch.tensor([[-3.0, -1, -2, -5, -4]]))

@@ -203,6 +203,28 @@ def test_bytes_beside_16_bits_are_widened_on_their_way_from_registers():
         assert not row["spills"]
 
 
+BLOCKS = (HERE.parents[1] / "specs/gemm/matmul_fp8.op").read_text(encoding="utf-8")
+
+
+def test_what_a_scale_of_blocks_multiplies_comes_as_tiles_and_the_scale_as_one_number():
+    dims = {"M": 4096, "N": 4096, "K": 4096, "S": 128}
+    answer = compiled(BLOCKS, dims, op="matmul_fp8_block", ttir=True)
+    assert "broken" not in answer, answer["broken"]
+    (row,) = [row for row in answer["compiled"] if row["kernel"].endswith("_described")]
+    assert row["ttir"].count("tt.descriptor_load") == 2
+    assert len(re.findall(r"tt\.load .*: !tt\.ptr<f32>", row["ttir"])) + len(
+        re.findall(r"tt\.load .*: tensor<1x!tt\.ptr<f32>>", row["ttir"])
+    )
+    assert row["wgmma"] and not row["spills"]
+
+
+@pytest.mark.parametrize("S", [96, 300])
+def test_blocks_that_no_tile_is_as_long_as_are_loaded_by_address(S: int):
+    answer = compiled(BLOCKS, {"M": 512, "N": 12 * S, "K": 12 * S, "S": S}, op="matmul_fp8_block")
+    assert "broken" not in answer, answer["broken"]
+    assert not any(row["kernel"].endswith("_described") for row in answer["compiled"])
+
+
 def of_the_corpus() -> list[object]:
     """Specs with a workload: whose tiles the schedule had to learn, and slowly all others."""
     from opspec.frontend import load

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import copying, launch, library
-from opspec.runtime.device import grouped
+from opspec.runtime.device import grouped, load_one, quotients
 
 
 @triton.jit
@@ -534,6 +534,7 @@ def _matmul_fp8_block_product_streamed0(
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_S: tl.constexpr,
+    PARTIAL_N: tl.constexpr,
     GROUP: tl.constexpr,
     INDEX: tl.constexpr,
 ):
@@ -541,7 +542,8 @@ def _matmul_fp8_block_product_streamed0(
     pid = tl.program_id(0).to(INDEX)
     pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
     m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
-    n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    n_first = pid_n * BLOCK_N
+    n = n_first + tl.arange(0, BLOCK_N)
     k = tl.arange(0, BLOCK_S).to(INDEX)
     c = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for g in range(K // S):
@@ -555,8 +557,10 @@ def _matmul_fp8_block_product_streamed0(
         p = tl.dot(a, b, input_precision="ieee", max_num_imprecise_acc=BLOCK_S)
         a_scale_at = a_scale_ptr + m * a_scale_stride_M + g * a_scale_stride_1
         a_scale = tl.load(a_scale_at, mask=m < M, other=0.0)
-        b_scale_at = b_scale_ptr + n // S * b_scale_stride_0 + g * b_scale_stride_1
-        b_scale = tl.load(b_scale_at, mask=n < N, other=0.0)
+        b_scale_at = (
+            b_scale_ptr + quotients(n_first, n, S, PARTIAL_N) * b_scale_stride_0 + g * b_scale_stride_1
+        )
+        b_scale = load_one(b_scale_at, n < N, 0.0)
         # s[m, n, g] = a_scale[m, g] * b_scale[n // S, g] for n < N
         s = a_scale[:, None] * b_scale[None, :]
         # c[m, n] = sum[g](p[m, n, g] * s[m, n, g])
@@ -564,6 +568,58 @@ def _matmul_fp8_block_product_streamed0(
     c_at = c_ptr + m[:, None] * c_stride_M + n[None, :] * c_stride_N
     mask_3 = (m[:, None] < M) & (n[None, :] < N)
     tl.store(c_at, c, mask=mask_3)
+
+
+@triton.jit(do_not_specialize=["M"])
+def _matmul_fp8_block_product_streamed0_described(
+    a_desc,
+    a_scale_ptr,
+    b_desc,
+    b_scale_ptr,
+    c_ptr,
+    M,
+    N,
+    K,
+    S,
+    a_scale_stride_M,
+    a_scale_stride_1,
+    b_scale_stride_0,
+    b_scale_stride_1,
+    c_stride_M,
+    c_stride_N,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_S: tl.constexpr,
+    PARTIAL_N: tl.constexpr,
+    GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: m in parallel by blocks, n in parallel by blocks, k whole, g streamed; tiles move through descriptors."""
+    pid = tl.program_id(0).to(INDEX)
+    pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+    m_first = pid_m * BLOCK_M
+    m = m_first + tl.arange(0, BLOCK_M)
+    n_first = pid_n * BLOCK_N
+    n = n_first + tl.arange(0, BLOCK_N)
+    c = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for g in range(K // S):
+        a = a_desc.load([m_first, g * S])
+        b = b_desc.load([n_first, g * S]).T
+        # p[m, n, g] = sum[k](a[m, g * S + k] * b[n, g * S + k]) for g < K // S, k < S
+        p = tl.dot(a, b, input_precision="ieee", max_num_imprecise_acc=BLOCK_S)
+        a_scale_at = a_scale_ptr + m * a_scale_stride_M + g * a_scale_stride_1
+        a_scale = tl.load(a_scale_at, mask=m < M, other=0.0)
+        b_scale_at = (
+            b_scale_ptr + quotients(n_first, n, S, PARTIAL_N) * b_scale_stride_0 + g * b_scale_stride_1
+        )
+        b_scale = load_one(b_scale_at, n < N, 0.0)
+        # s[m, n, g] = a_scale[m, g] * b_scale[n // S, g] for n < N
+        s = a_scale[:, None] * b_scale[None, :]
+        # c[m, n] = sum[g](p[m, n, g] * s[m, n, g])
+        c = c + p * s
+    c_at = c_ptr + m[:, None] * c_stride_M + n[None, :] * c_stride_N
+    mask = (m[:, None] < M) & (n[None, :] < N)
+    tl.store(c_at, c, mask=mask)
 
 
 @triton.jit
@@ -590,6 +646,7 @@ def _matmul_fp8_block_product_streamed1(
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_S: tl.constexpr,
+    PARTIAL_N: tl.constexpr,
     GROUP: tl.constexpr,
     INDEX: tl.constexpr,
 ):
@@ -597,13 +654,16 @@ def _matmul_fp8_block_product_streamed1(
     pid = tl.program_id(0).to(INDEX)
     pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
     m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
-    n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    n_first = pid_n * BLOCK_N
+    n = n_first + tl.arange(0, BLOCK_N)
     c = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for g in range(K // S):
         a_scale_at = a_scale_ptr + m * a_scale_stride_M + g * a_scale_stride_1
         a_scale = tl.load(a_scale_at, mask=m < M, other=0.0)
-        b_scale_at = b_scale_ptr + n // S * b_scale_stride_0 + g * b_scale_stride_1
-        b_scale = tl.load(b_scale_at, mask=n < N, other=0.0)
+        b_scale_at = (
+            b_scale_ptr + quotients(n_first, n, S, PARTIAL_N) * b_scale_stride_0 + g * b_scale_stride_1
+        )
+        b_scale = load_one(b_scale_at, n < N, 0.0)
         # s[m, n, g] = a_scale[m, g] * b_scale[n // S, g] for n < N
         s = a_scale[:, None] * b_scale[None, :]
         p = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
@@ -630,6 +690,7 @@ def _configure_matmul_fp8_block_product(
     K: int,
     S: int,
     width: int,
+    described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
@@ -655,6 +716,17 @@ def _configure_matmul_fp8_block_product(
                 (16, 32, 32, 2, 2),
                 (16, 16, 32, 2, 2),
             )
+        elif described:
+            tiles = (
+                (128, 128, 128, 8, 3),
+                (64, 128, 128, 4, 4),
+                (64, 64, 128, 4, 4),
+                (32, 64, 128, 4, 4),
+                (16, 128, 128, 4, 4),
+                (16, 64, 128, 4, 4),
+                (16, 32, 128, 2, 4),
+                (16, 16, 128, 2, 4),
+            )
         BLOCK_M, BLOCK_N, _, num_warps, num_stages = launch.pick_tile(tiles, M, N)
         options = {
             "BLOCK_M": BLOCK_M,
@@ -665,11 +737,27 @@ def _configure_matmul_fp8_block_product(
             "num_stages": num_stages,
             "enable_fp_fusion": True,
         }
+        options["BLOCK_N"] = launch.dividing(options["BLOCK_N"], S)
         options = launch.over(options, tuned, "_matmul_fp8_block_product_streamed0")
+        options["PARTIAL_N"] = int(S % options["BLOCK_N"] != 0)
+        if described and options["BLOCK_S"] <= 256 and options["BLOCK_S"] == S:
+            return (
+                _matmul_fp8_block_product_streamed0_described,
+                triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
+                options,
+                (
+                    (options["BLOCK_M"], options["BLOCK_S"]),
+                    None,
+                    (options["BLOCK_N"], options["BLOCK_S"]),
+                    None,
+                    None,
+                ),
+            )
         return (
             _matmul_fp8_block_product_streamed0,
             triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
             options,
+            None,
         )
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
@@ -700,11 +788,14 @@ def _configure_matmul_fp8_block_product(
         "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
+    options["BLOCK_N"] = launch.dividing(options["BLOCK_N"], S)
     options = launch.over(options, tuned, "_matmul_fp8_block_product_streamed1")
+    options["PARTIAL_N"] = int(S % options["BLOCK_N"] != 0)
     return (
         _matmul_fp8_block_product_streamed1,
         triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
         options,
+        None,
     )
 
 
@@ -729,34 +820,57 @@ def _matmul_fp8_block__launch(call, dims, a, a_scale, b, b_scale, S, c):
     """Start the kernels of `matmul_fp8_block` on checked arguments; `call` remembers them for calls of this kind."""
     M, N, K, S = dims
     width = max(t.element_size() for t in (a, b))
-    kernel, grid, options = _configure_matmul_fp8_block_product(
-        M, N, K, S, width, tuned=call.tuned("product")
+    described = launch.describable(a, b)
+    if not described and copying.copies_pay(M, N, a, b):
+        a, b = copying.all_aligned_rows(call, a, b)
+        described = launch.describable(a, b)
+    kernel, grid, options, tiles = _configure_matmul_fp8_block_product(
+        M, N, K, S, width, described, tuned=call.tuned("product")
     )
-    call.start(
-        kernel,
-        grid,
-        options,
-        a,
-        a_scale,
-        b,
-        b_scale,
-        c,
-        M,
-        N,
-        K,
-        S,
-        a.stride(0),
-        a.stride(1),
-        a_scale.stride(0),
-        a_scale.stride(1),
-        b.stride(0),
-        b.stride(1),
-        b_scale.stride(0),
-        b_scale.stride(1),
-        c.stride(0),
-        c.stride(1),
-        INDEX=launch.index_type(a, a_scale, b, b_scale, c),
-    )
+    if tiles is not None:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *launch.describe((a, a_scale, b, b_scale, c), tiles),
+            M,
+            N,
+            K,
+            S,
+            a_scale.stride(0),
+            a_scale.stride(1),
+            b_scale.stride(0),
+            b_scale.stride(1),
+            c.stride(0),
+            c.stride(1),
+            INDEX=launch.index_type(a, a_scale, b, b_scale, c),
+        )
+    else:
+        call.start(
+            kernel,
+            grid,
+            options,
+            a,
+            a_scale,
+            b,
+            b_scale,
+            c,
+            M,
+            N,
+            K,
+            S,
+            a.stride(0),
+            a.stride(1),
+            a_scale.stride(0),
+            a_scale.stride(1),
+            b.stride(0),
+            b.stride(1),
+            b_scale.stride(0),
+            b_scale.stride(1),
+            c.stride(0),
+            c.stride(1),
+            INDEX=launch.index_type(a, a_scale, b, b_scale, c),
+        )
 
 
 def matmul_fp8_block(
