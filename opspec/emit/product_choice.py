@@ -39,6 +39,7 @@ CHUNK = 64  # elements per row of a further value over rows and a chunk, alive b
 PACKED = 64
 TALLEST = 128  # rows of a tile: where no workload has more, their number is no length that varies
 GROUP = 64  # rows that a group of four warps multiplies at once
+FEW_WARPS = 4  # of which a multiprocessor holds two programs with full tiles
 ACCUMULATOR = 16384  # elements of a product's accumulator, beside which its epilogue fits
 
 
@@ -136,6 +137,9 @@ def _matmul_choice(
             apart=apart,
             columns=columns if descriptors else 0,
         )
+        if kind == "8" and descriptors and sharing > 1:
+            # a step waits for its product and folds it: of two programs one multiplies while the other folds
+            found = tuple(t for t in found if t[3] <= FEW_WARPS)
         return _tiles_text(found)
 
     blocks = [text.blocks[product.rows], text.blocks[product.columns], depth or text.blocks[product.k]]
