@@ -718,7 +718,6 @@ def _configure_matmul_fp8_block_product(
             )
         elif described:
             tiles = (
-                (128, 128, 128, 8, 3),
                 (64, 128, 128, 4, 4),
                 (64, 64, 128, 4, 4),
                 (32, 64, 128, 4, 4),
