@@ -216,6 +216,8 @@ def test_what_a_scale_of_blocks_multiplies_comes_as_tiles_and_the_scale_as_one_n
         re.findall(r"tt\.load .*: tensor<1x!tt\.ptr<f32>>", row["ttir"])
     )
     assert row["wgmma"] and not row["spills"]
+    # two programs of four warps, of which one multiplies while the other folds
+    assert 2 * row["shared"] <= 232448 and 2 * 128 * row["registers"] <= 65536
 
 
 @pytest.mark.parametrize("S", [96, 300])
