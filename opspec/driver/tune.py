@@ -152,8 +152,9 @@ def _choices(
     if not chosen:
         return bucket, []  # no element, no launch
     several = [candidates(launch, chosen, options, extents, bits, subject.limits)]
-    place = [t.name for t in launch.texts].index(chosen)
-    for text in launch.texts[place + 1 :]:
+    names = [t.name for t in launch.texts]
+    place = names.index(chosen) + 1 if chosen in names else 0
+    for text in launch.texts[place:]:
         forced: dict[Any, Any] = {(subject.name, block, device, bucket): {text.name: {}}}
         _, variant, options = probe(subject, inputs, launch, forced)
         if variant == text.name:

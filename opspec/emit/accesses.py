@@ -23,8 +23,16 @@ from opspec.schedule.tile import AxisPlan, Fetch, Loop, Multiply, TileProgram, W
 class Accesses:
     """State of a kernel that is printed, and its loads and stores."""
 
-    def __init__(self, program: TileProgram, name: str, tiles: Mapping[str, Tile], halves: Narrow) -> None:
-        self.program, self.name, self.tiles = program, name, tiles
+    def __init__(
+        self,
+        program: TileProgram,
+        name: str,
+        tiles: Mapping[str, Tile],
+        halves: Narrow,
+        *,
+        backwards: bool = False,
+    ) -> None:
+        self.program, self.name, self.tiles, self.backwards = program, name, tiles, backwards
         self.placed = {a for tile in tiles.values() for a in tile}
         self.paired = paired_axes(tiles)
         self.narrow = halves

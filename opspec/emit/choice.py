@@ -13,7 +13,7 @@ class Sizes:
     """Elements of a block: the most that is held whole, of a chunk of a stream, of rows together, and
     of a block without reductions; ``least``: of a whole axis along memory. ``product``: the most along one axis of a block product (None: what
     the resource model offers), ``held`` the same where the axis is whole; ``steps``: the fewest of a stream for a program of its own; ``copied``: the fewest rows and columns of a
-    product for which odd rows are copied. ``SMALL`` sizes make
+    product for which odd rows are copied; ``aligned``: what divides the length of rows that are not odd. ``SMALL`` sizes make
     ``verify`` walk every variant on small shapes; they are sizes that a matrix unit still takes."""
 
     resident: int = 16384
@@ -25,10 +25,20 @@ class Sizes:
     held: int = 512
     steps: int = 4
     copied: int = 512
+    aligned: int = 16
 
 
 SMALL = Sizes(
-    resident=4, chunk=16, together=16, pointwise=32, least=1, product=16, held=16, steps=2, copied=16
+    resident=4,
+    chunk=16,
+    together=16,
+    pointwise=32,
+    least=1,
+    product=16,
+    held=16,
+    steps=2,
+    copied=16,
+    aligned=2,
 )
 
 

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from opspec.emit.choice import SMALL, Choice, Sizes, choice_of
-from opspec.emit.classes import classes
 from opspec.emit.host import host_int
 from opspec.emit.product_choice import product_choice
 from opspec.emit.row_choice import held_rows
@@ -22,7 +21,7 @@ from opspec.schedule.packed import packed_axes
 from opspec.schedule.plan import Variant
 from opspec.schedule.resources import Limits
 from opspec.schedule.roles import fast_axes
-from opspec.schedule.tile import Collapse, Combine, Fetch, Loop, statements
+from opspec.schedule.tile import Collapse, Combine, Fetch, Locate, Loop, statements
 
 PER_THREAD = 16
 WARPS = 8  # of a program that holds whole rows, as long as each thread holds 32 elements at most
@@ -42,12 +41,11 @@ def configure(
     cases: Sequence[Mapping[str, int]],
     *,
     last: bool,
-    varies: frozenset[str] = frozenset(),
 ) -> Choice:
-    """The configuration of one variant; ``cases``: the shapes of the workloads, and which dims they vary."""
+    """The configuration of one variant; ``cases``: the shapes of the workloads."""
     if variant.roles.products:
         return product_choice(variant, text, names, limits, sizes, cases, last=last)
-    choice = _plain_choice(graph, variant, text, names, sizes, cases, last=last, varies=varies)
+    choice = _plain_choice(graph, variant, text, names, sizes, cases, last=last)
     packed = {text.blocks[a] for a in packed_axes(graph).values() if a in text.blocks}
     return replace(choice, lines=tuple(_at_least_a_byte(line, packed) for line in choice.lines))
 
@@ -67,31 +65,20 @@ def _plain_choice(
     cases: Sequence[Mapping[str, int]],
     *,
     last: bool,
-    varies: frozenset[str],
 ) -> Choice:
     roles = variant.roles
-    few = {
-        a: classes(variant.program.axis(a).extent, cases, varies, sizes)
-        for a in (*roles.tile, *roles.stream)
-        if a in fast_axes(graph)
-    }
     extent = {a.name: host_int(a.extent, names) for a in variant.program.axes}
     if any(a.rows for a in variant.program.axes):
         return held_rows(graph, variant, text, extent, sizes)
     lines: list[str] = []
     done: list[str] = []
-    longest: list[str] = []
     test = None
     for axis in roles.tile:
         if axis in text.blocks:
             block = text.blocks[axis]
-            if few.get(axis) and not last:
-                lines.append(f"{block} = launch.bucket({extent[axis]}, {', '.join(map(str, few[axis]))})")
-                longest.append(f"{extent[axis]} <= {few[axis][-1]}")
-            else:
-                least = _least(variant, axis, cases, sizes, along=axis in fast_axes(graph))
-                low = f", {least}" if least > 1 else ""
-                lines.append(f"{block} = launch.power_of_2({extent[axis]}{low})")
+            least = _least(variant, axis, cases, sizes, along=axis in fast_axes(graph))
+            low = f", {least}" if least > 1 else ""
+            lines.append(f"{block} = launch.power_of_2({extent[axis]}{low})")
             done.append(block)
     held = bool(done) and not last
     inner = bool(roles.tile or roles.stream)
@@ -102,7 +89,7 @@ def _plain_choice(
     # one warp walks a column of a scan across memory; what the taps of a window share stays in registers
     taps = bool(roles.stream) and not any(a in text.blocks for a in roles.stream) and not roles.tile
     # and a row that is folded more than once in turn makes all warps of its program wait each time
-    folds = sum(isinstance(s, Collapse) for s in variant.program.body)
+    folds = sum(isinstance(s, Collapse | Locate) for s in variant.program.body)
     per_thread = PER_THREAD * (2 if taps or folds > 1 or (across and roles.stream) else 1)
     if taps:
         budget *= 2
@@ -125,19 +112,16 @@ def _plain_choice(
         done.append(block)
     if held:
         limit = min(sizes.resident, ACROSS) if across else sizes.resident
-        whole = [] if longest and len(done) == 1 else [f"{' * '.join(done)} <= {limit}"]
-        test = " and ".join([*longest, *whole])
+        test = f"{' * '.join(done)} <= {limit}"
     if roles.laned is not None:
         if held:
             test = f"{' * '.join(done)} <= {BESIDE_LANES}"
-        return _laned_choice(variant, text, extent, lines, done, test, sizes, few=few.get(roles.laned, ()))
+        return _laned_choice(variant, text, extent, lines, done, test, sizes)
     for axis in roles.stream:
         if axis in text.blocks:
             block = text.blocks[axis]
             most = f"launch.share({', '.join([str(budget), *done])})"
-            lines.append(
-                f"{block} = {most if few.get(axis) else f'launch.power_of_2({extent[axis]}, 1, {most})'}"
-            )
+            lines.append(f"{block} = launch.power_of_2({extent[axis]}, 1, {most})")
             done.append(block)
     rows = [a for a in roles.grid if a in text.blocks and a not in fast]
     for axis in rows:
@@ -201,28 +185,35 @@ def _laned_choice(
     held: list[str],
     test: str | None,
     sizes: Sizes,
-    *,
-    few: Sequence[int],
 ) -> Choice:
     """A stream in steps and lanes: 16 bytes a lane, and as many steps as keep a thread's loads in flight.
 
     Blocks ``held`` beside it take their part of what a thread carries. Several sweeps want more warps a program and so fewer programs at once: their rows then stay in L2.
-    ``few``: the tiles of a length that varies, beyond which one step of about the largest serves all.
     """
     axis = variant.roles.laned or ""
     lanes, steps = text.blocks[axis], text.blocks[f"{axis}.step"]
-    sweeps = max(s.sweeps for s in statements(variant.program.body) if isinstance(s, Loop))
-    wide = min(8 if sweeps > 1 else 4, max(sizes.chunk // 32, 1))
+    wide = stream_warps(variant, sizes)
     most = f"{min(32 * wide, sizes.chunk)} * (16 // width)"
-    deep = min(8 // _folded_beside(variant), max(sizes.chunk // 8, 1))
-    if few:
-        deep = min(deep, max(few[-1] // 1024, 2))
+    deep = stream_steps(variant, sizes)
     part = ", ".join(held)
     if held:
         most = f"min({most}, launch.share({deep} * {most}, {part}))"
-    lines.append(f"{lanes} = {most if few else f'launch.power_of_2({extent[axis]}, 1, {most})'}")
+    lines.append(f"{lanes} = launch.power_of_2({extent[axis]}, 1, {most})")
     lines.append(f"{steps} = {f'launch.share({deep}, {part})' if held else deep}")
     return choice_of(text, lines, test=test, warps=f"launch.warps({lanes}, 16 // width, {wide})", stages="1")
+
+
+def stream_warps(variant: Variant, sizes: Sizes) -> int:
+    """Warps of a program that streams along memory."""
+    if variant.roles.laned is None:
+        return max(sizes.chunk // (32 * PER_THREAD), 1)
+    sweeps = max(s.sweeps for s in statements(variant.program.body) if isinstance(s, Loop))
+    return min(8 if sweeps > 1 else 4, max(sizes.chunk // 32, 1))
+
+
+def stream_steps(variant: Variant, sizes: Sizes) -> int:
+    """Steps of a chunk of a stream along memory: as many as keep a thread's loads in flight."""
+    return min(8 // _folded_beside(variant), max(sizes.chunk // 8, 1))
 
 
 def _folded_beside(variant: Variant) -> int:
@@ -236,4 +227,4 @@ def _folded_beside(variant: Variant) -> int:
     return int(1 << min(max([1, *counts]).bit_length() - 1, 3))
 
 
-__all__ = ["SMALL", "Choice", "Sizes", "configure"]
+__all__ = ["SMALL", "Choice", "Sizes", "configure", "stream_steps", "stream_warps"]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from opspec.emit.configure import Choice
 from opspec.emit.describe import Pairs, Units, Words
 from opspec.emit.host import host_int, tuple_text
+from opspec.emit.lengths import Lengths
 from opspec.emit.names import escape
 from opspec.emit.signature import KernelText, SplitText, descriptor, identifiers, pointer, stride
 from opspec.ir.program import Op, Tensor
@@ -26,8 +27,17 @@ TOGETHER = 16  # tiles of rows that walk the parts of a stream side by side
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AnyLength:
+    """The kernel that holds the variants of another for rows of any length, and the constants of each class."""
+
+    lengths: Lengths
+    text: KernelText
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KernelLaunch:
-    """One kernel of a boundary, ready to print: its variants' texts and configurations.
+    """One kernel of a boundary, ready to print: its variants' texts and configurations, and what takes rows of
+    any length where that is another kernel; ``backwards``: its programs go from the last to the first.
 
     ``steps``: the fewest steps of a stream that are worth a program of their own; ``copied``: the fewest
     rows and columns of a product for which operands with odd rows are copied.
@@ -38,6 +48,8 @@ class KernelLaunch:
     choices: tuple[Choice, ...]
     steps: int = STEPS
     copied: int = COPIED
+    lengths: AnyLength | None = None
+    backwards: bool = False
 
     @property
     def few_tiles(self) -> bool:
@@ -369,7 +381,7 @@ class Starts:
         return [lookup[p] for p in text.params]
 
     def _configure_lines(self, k: KernelLaunch) -> list[str]:
-        out: list[str] = []
+        out = self._any_length(k, k.lengths) if k.lengths is not None else []
         for text, choice in zip(k.texts, k.choices, strict=True):
             indent = ""
             body = list(choice.lines)
@@ -410,6 +422,16 @@ class Starts:
             if choice.test is None:
                 break
         return out
+
+    def _any_length(self, k: KernelLaunch, own: AnyLength) -> list[str]:
+        """The lines that choose the kernel for rows of any length, which comes first."""
+        name, rows = own.text.name, own.lengths.rows
+        body = own.lengths.host_lines(name)
+        body.append(f'options = launch.over(options, tuned, "{name}")')
+        grid = self._grid(k, k.texts[0]).replace(f'options["{rows}"]', f"{rows}")
+        body.append(f"return kernel, {grid}, options")
+        test = " and ".join(t for t in (own.lengths.test, f'launch.chosen(tuned, "{name}")') if t)
+        return [f"if {test}:", *("    " + line for line in body)]
 
     def _described(self, k: KernelLaunch, text: KernelText, described: KernelText, grid: str) -> list[str]:
         """The lines that choose a kernel with descriptors, whose tiles hardware limits to 256 an axis."""

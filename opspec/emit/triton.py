@@ -52,15 +52,19 @@ PARTS = 2  # sizes of a kernel that walks a part of a stream: how many there are
 WIDENED: frozenset[Storage] = frozenset({F8E4M3, F8E5M2, I8})
 
 
-def print_kernel(program: TileProgram, base: str, keep: Container[str] = ()) -> KernelText:
+def print_kernel(
+    program: TileProgram, base: str, keep: Container[str] = (), *, backwards: bool = False
+) -> KernelText:
     """Print one variant as a kernel called ``base``, and where operands can be moved as whole tiles one that takes
-    descriptors of them beside it; ``keep``: tensors that it takes by pointer all the same."""
+    descriptors of them beside it; ``keep``: tensors that it takes by pointer all the same; ``backwards``: its
+    programs go from the last to the first."""
     halves = narrow(program)
-    text = _Printer(program, shorten(base), {}, halves).kernel()
+    text = _Printer(program, shorten(base), {}, halves, backwards=backwards).kernel()
     tiles = {t: tile for t, tile in describe(program, halves.packed).items() if t not in keep}
     if not tiles:
         return text
-    return replace(text, described=_Printer(program, shorten(f"{base}_described"), tiles, halves).kernel())
+    own = _Printer(program, shorten(f"{base}_described"), tiles, halves, backwards=backwards)
+    return replace(text, described=own.kernel())
 
 
 class _Printer(Loops):
@@ -123,6 +127,9 @@ class _Printer(Loops):
             total = " * ".join(wrap(self.count(a), 5) for a in grid)
             self.put(f"for tile in tl.range(tl.program_id(0), {total}, tl.num_programs(0), flatten=True):")
             self.level += 1
+        elif grid and self.backwards:
+            self.put("# the last first: L2 still holds what the launch before wrote last")
+            self.put("pid = (tl.num_programs(0) - 1 - tl.program_id(0)).to(INDEX)")
         elif grid:
             self.put("pid = tl.program_id(0).to(INDEX)")
         tiled = self.together(grid)

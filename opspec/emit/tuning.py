@@ -39,13 +39,15 @@ class Candidate:
 
 
 def variant_of(launch: KernelLaunch, kernel: str) -> str | None:
-    """The variant that ``kernel`` is a form of: as it is, with descriptors, or for a part of its stream; None: of none."""
+    """The variant that ``kernel`` is a form of: as it is, with descriptors, or for a part of its stream; or the
+    kernel of rows of any length. None: of none."""
     for text in launch.texts:
         forms = [text] if text.split is None else [text, text.split.partial]
         names = {t.name for f in forms for t in (f, f.described) if t is not None}
         if kernel in names:
             return text.name
-    return None
+    any_length = launch.lengths.text.name if launch.lengths is not None else None
+    return any_length if kernel == any_length else None
 
 
 def candidates(
@@ -60,6 +62,8 @@ def candidates(
 
     ``extents`` of the kernel's axes; ``bits`` of an element of the widest operand.
     """
+    if launch.lengths is not None and variant == launch.lengths.text.name:
+        return [Candidate(variant=variant, changes={}, expected=0.0)]  # its variants are tried by themselves
     place = next(k for k, text in enumerate(launch.texts) if text.name == variant)
     text, chosen = launch.texts[place], launch.plan.variants[place]
     found: dict[tuple[tuple[str, int], ...], Candidate] = {}

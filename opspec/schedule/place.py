@@ -192,7 +192,7 @@ class Placer(Sweeps):
 
     def _straight(self, names: list[str]) -> list[Statement]:
         out: list[Statement] = []
-        for name in names:
+        for name in self._stored_late(names):
             node = self.nodes[name]
             match node:
                 case Load():
@@ -213,6 +213,25 @@ class Placer(Sweeps):
                     out += self._remark(node.define)
                     out.append(self._write(node))
         return out
+
+    def _stored_late(self, names: list[str]) -> list[str]:
+        """The nodes of a program that holds rows whole, what is stored of a row before its last fold at the end.
+
+        There no thread waits for others behind a store.
+        """
+        folds = [k for k, n in enumerate(names) if isinstance(self.nodes[n], Fold)]
+        if not folds or self.roles.stream or self.roles.products:
+            return names
+        loaded = {node.tensor for n in names if isinstance(node := self.nodes[n], Load)}
+        last, whole = folds[-1], set(self.roles.tile)
+        late = [
+            n
+            for n in names[:last]
+            if isinstance(node := self.nodes[n], Store)
+            and not node.axes & whole
+            and node.tensor not in loaded
+        ]
+        return [*(n for n in names if n not in late), *late]
 
     def _remark(self, define: Define) -> list[Statement]:
         """The spec's line, once per place that it became code in."""

@@ -83,7 +83,8 @@ def _binaries(request: dict[str, Any], folder: Path) -> int:
                 for t in operands
             )
         )
-    return binaries(getattr(verify.load_module(path), f"_{op.name}__operator"), inputs)
+    whole = tuple(int(s.default or 0) for s in op.scalars if s.dtype.kind != "float")
+    return binaries(getattr(verify.load_module(path), f"_{op.name}__operator"), inputs, whole)
 
 
 def _compile(request: dict[str, Any], folder: Path) -> list[dict[str, Any]]:

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from checking import ROOT, compiler
 
+from opspec.frontend import load
+
 PAGE = ROOT / "docs" / "pytorch.md"
 ROW = re.compile(r"^\| `(\w+)` of `([\w/]+)` \| `(\w+)` \| (\d+) \| (\d+) \|", re.MULTILINE)
 TABLE = ROW.findall(PAGE.read_text(encoding="utf-8"))
@@ -103,25 +105,49 @@ def test_a_row_along_memory_needs_few_binaries_for_small_lengths():
     assert asked({"text": ROWS, "binaries": [{"M": 8, "N": n} for n in FEW]}) <= 3
 
 
-VARYING = """dtype X in {bf16, f32}
-op f[M, N](x: X[M, N]) -> y: X[M, N] { kernel k { y[m, n] = softmax[n](x[m, n]) } }
-op g[M, N](x: X[M, N]) -> y: X[M, N] { kernel k { y[m, n] = scan_sum[n](x[m, n]) } }
-workload chat for f { M = 8192, N ~ {512: 0.3, 700: 0.2, 2048: 0.5} }
-workload prefix for g { M = 8192, N ~ {512: 0.3, 700: 0.2, 2048: 0.5} }
-"""
+def rows_along_memory() -> list[tuple[str, str, str]]:
+    """The shipped ops one of whose kernels takes rows of any length: spec, op, and the dim along memory."""
+    found = []
+    for path in sorted((ROOT / "specs").rglob("*.op")):
+        spec = path.relative_to(ROOT / "specs").with_suffix("").as_posix()
+        module = load(path)
+        text = (ROOT / "generated" / spec / "kernel.py").read_text(encoding="utf-8")
+        for op in module.ops:
+            dim = next((d for d in ("N", "V") if d in op.dims), None)
+            if dim is not None and re.search(
+                rf"^def _{op.name}_(?!_)\w+\([^)]*\bFIRST: ", text, re.MULTILINE
+            ):
+                found.append((spec, op.name, dim))
+    return found
 
 
-@pytest.mark.parametrize("op", ["f", "g"])
-def test_a_row_whose_length_a_workload_varies_needs_few_binaries(op: str):
-    aligned = [{"N": n} for n in LENGTHS if n % 16 == 0]
-    assert asked({"text": VARYING, "op": op, "binaries": aligned}) == 3
-    others = [{"N": n} for n in LENGTHS if n % 16 and n > 1]
-    assert asked({"text": VARYING, "op": op, "binaries": others}) == 3
+ROW_OPS = rows_along_memory()
+
+
+def test_the_shipped_row_kernels_are_among_those_counted():
+    assert {op for _, op, _ in ROW_OPS} >= {
+        "softmax", "log_softmax", "logsumexp", "scaled_softmax", "rmsnorm", "layernorm", "layernorm_stats",
+        "add_rmsnorm", "rmsnorm_fp8", "int8_per_token", "cross_entropy", "kl_div", "argmax_rows", "top_one",
+        "cumulative_sum",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("spec, op, dim", ROW_OPS, ids=[op for _, op, _ in ROW_OPS])
+def test_rows_of_any_length_take_three_binaries(spec: str, op: str, dim: str):
+    beside = {"scaled_softmax": 1}.get(op, 0)  # a map behind it, of which rows of length 1 are a third
+    lengths = [{dim: n} for n in LENGTHS]
+    assert asked({"spec": spec, "op": op, "binaries": lengths}) <= 3 + 3 * beside
+    assert asked({"spec": spec, "op": op, "binaries": [x for x in lengths if x[dim] % 16]}) <= 1 + 2 * beside
+
+
+def test_a_row_whose_length_a_workload_varies_needs_no_more():
+    text = ROWS + "workload chat for f { M = 8192, N ~ {512: 0.3, 700: 0.2, 2048: 0.5} }\n"
+    assert asked({"text": text, "binaries": [{"N": n} for n in LENGTHS]}) == 3
 
 
 def test_the_count_of_binaries_sees_constants():
-    shapes = [{"M": 8, "N": n} for n in (64, 128, 256, 512)]
-    assert asked({"text": ROWS, "binaries": shapes}) == 4
+    shapes = [{"C": c} for c in (64, 128, 256, 512)]
+    assert asked({"spec": "conv/causal_conv1d", "op": "causal_conv1d", "binaries": shapes}) == 4
 
 
 def test_variants_with_descriptors_get_what_each_takes():

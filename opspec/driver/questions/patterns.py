@@ -39,6 +39,10 @@ def lines(asked: Asked, launch: KernelLaunch) -> Iterator[str]:
     tests = [
         f"{n} where {c.words or c.test}" if c.test else n for n, c in zip(names, launch.choices, strict=True)
     ]
+    if launch.lengths is not None:
+        own = launch.lengths.lengths
+        held = f"{names[0]} where {own.extent} <= {own.longest}"
+        tests = [held, f"{names[-1]}, in a binary each for short, long and odd rows"]
     yield f"specialisation: {', else '.join(tests)}; block sizes are compile-time constants"
 
 

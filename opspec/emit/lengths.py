@@ -1,0 +1,258 @@
+"""Rows of any length in few binaries: tiles that hold them whole, and a stream beyond these, in one kernel.
+
+A kernel that holds a row takes its tile as a constant, so that each power of two is a binary of its own. Here
+tiles, each with as many rows as fill a program, and the stream stand beside each other in one kernel, and a
+program finds its own by the length: a length that varies from call to call compiles nothing anew. Registers are
+those of the neediest branch, so short rows, long ones and such of odd length each have their own constants.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from opspec.emit.choice import Sizes
+from opspec.emit.host import host_int
+from opspec.emit.layout import fold
+from opspec.emit.signature import KernelText, stride
+from opspec.ir.integers import Int
+from opspec.ir.program import Op
+from opspec.schedule.directions import prefixes
+from opspec.schedule.plan import Plan
+from opspec.schedule.roles import fast_axes
+
+SHORT = 4096  # elements of the longest rows that four warps hold
+FEW = 4
+HELD_STEPS = 4  # of a stream beside a tile, so that it takes no more registers
+MANY = 8
+CONSTANTS = ("FIRST", "LAST", "TOGETHER")
+PLAIN = re.compile(r"[\w\s+*/%-]+")  # an extent that reads the same on the host and in a kernel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """Warps, steps of a chunk and stages of a kernel that only streams."""
+
+    warps: int
+    steps: int
+    stages: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Class:
+    """Tiles of ``2**first`` elements up to, and without, ``2**last``, with so many rows that a program has
+    ``together``; with ``steps`` also a stream of longer rows. ``test``: the lengths that it is for (None: all)."""
+
+    test: str | None
+    first: int
+    last: int
+    together: int
+    warps: int
+    steps: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lengths:
+    """Rows along an axis of ``extent``, whose tile is ``block``; ``rows``: the block of rows, where there is one.
+
+    ``step``: that of a stream in steps and ``chunk`` lanes a warp. The first of ``classes`` is for rows of odd
+    length, whose kernel is not specialised for any. ``own``: tiles that are binaries of their own for rows whose
+    length ``aligned`` divides, because a workload states such a length.
+    """
+
+    extent: str
+    block: str
+    rows: str | None
+    step: str | None
+    chunk: int
+    least: int
+    stages: str
+    streamed: str
+    aligned: int
+    own: tuple[int, ...]
+    classes: tuple[Class, ...]
+
+    @property
+    def test(self) -> str:
+        """The lengths that are not those of a tile of their own; empty where there is none."""
+        if not self.own:
+            return ""
+        tile = f"launch.power_of_2({self.extent}, {self.least})"
+        other = f"{tile} != {self.own[0]}" if len(self.own) == 1 else f"{tile} not in {self.own}"
+        return f"({operand(self.extent)} % {self.aligned} or {other})"
+
+    def host_lines(self, name: str) -> list[str]:
+        """Lines of the launcher that pick ``kernel``, ``options`` and the rows of a program."""
+        lines = []
+        for k, c in enumerate(self.classes):
+            lanes = (
+                str(self.chunk * c.warps) if self.step is None else f"{self.chunk * c.warps} * (16 // width)"
+            )
+            given: dict[str, int | str] = {}
+            kernel = self.streamed
+            if c.last > c.first:
+                kernel = name if k else odd(name)
+                given = {"FIRST": c.first, "LAST": c.last, "TOGETHER": c.together}
+            elif self.step is None and self.rows is not None:
+                given = {self.rows: 1}
+            given |= {self.block: lanes if c.steps else 0}
+            given |= {self.step: c.steps or 1} if self.step is not None else {}
+            given |= {"num_warps": c.warps, "num_stages": self.stages if c.steps else 1}
+            text = ", ".join([*(f'"{n}": {v}' for n, v in given.items()), '"enable_fp_fusion": True'])
+            lines.append("else:" if c.test is None else f"{'el' if k else ''}if {c.test}:")
+            lines.append(f"    kernel = {kernel}")
+            if self.rows is not None:
+                tile = f"launch.power_of_2({self.extent}, {self.least})"
+                count = 1 if c.together == 1 else f"launch.share({c.together}, {tile})"
+                lines.append(f"    {self.rows} = {count}")
+            lines.append(f"    options = {{{text}}}")
+        return lines
+
+    @property
+    def longest(self) -> int:
+        """Elements of the longest row that is held whole."""
+        return max((1 << c.last) // 2 for c in self.classes if c.last > c.first)
+
+
+def odd(name: str) -> str:
+    """The kernel for rows of odd length."""
+    return f"{name}_odd"
+
+
+def any_length(
+    plan: Plan,
+    texts: tuple[KernelText, ...],
+    names: Mapping[str, str],
+    sizes: Sizes,
+    cases: Sequence[Mapping[str, int]],
+    stream: Stream,
+) -> Lengths | None:
+    """The classes of a kernel whose rows lie along memory and are held whole or streamed; None for any other.
+
+    ``cases``: shapes of workloads that state one; ``stream``: its stream by itself.
+    """
+    if len(plan.variants) != 2:
+        return None
+    whole, streamed = plan.variants
+    held = [a for a in whole.roles.tile if a in texts[0].blocks]
+    if len(held) != 1 or streamed.roles.stream != tuple(held) or whole.roles.stream or whole.roles.products:
+        return None
+    (axis,) = held
+    fast = fast_axes(plan.graph)
+    others = [a for a in whole.roles.grid if a in texts[0].blocks]
+    if axis not in fast or len(others) > 1 or set(others) & set(fast):
+        return None
+    if streamed.split is not None or any(t.described is not None for t in texts):
+        return None
+    if any(p.along not in fast for p in prefixes(plan.graph)):
+        return None
+    extent = whole.program.axis(axis).extent
+    text = host_int(extent, names)
+    if not extent.dims() or not PLAIN.fullmatch(text):
+        return None
+    return Lengths(
+        extent=text,
+        block=texts[0].blocks[axis],
+        rows=texts[0].blocks[others[0]] if others else None,
+        step=texts[1].blocks[f"{axis}.step"] if streamed.roles.laned is not None else None,
+        chunk=max(min(sizes.chunk, SHORT) // (128 if streamed.roles.laned is not None else MANY), 1),
+        least=sizes.least,
+        stages=stream.stages,
+        streamed=texts[1].name,
+        aligned=sizes.aligned,
+        own=_own(extent, cases, sizes),
+        classes=_classes(text, sizes, stream),
+    )
+
+
+def _own(extent: Int, cases: Sequence[Mapping[str, int]], sizes: Sizes) -> tuple[int, ...]:
+    """The tiles of lengths that workloads state."""
+    lengths = [n for c in cases if (n := extent.evaluate(c)) % sizes.aligned == 0]
+    tiles = {max(sizes.least, 1 << max(n - 1, 0).bit_length()) for n in lengths}
+    return tuple(sorted(t for t in tiles if t <= sizes.resident))
+
+
+def operand(extent: str) -> str:
+    """An extent as an operand."""
+    return extent if extent.isidentifier() else f"({extent})"
+
+
+def _classes(extent: str, sizes: Sizes, stream: Stream) -> tuple[Class, ...]:
+    """Rows of odd length, short rows and long ones.
+
+    A stream with many warps is one of several sweeps: of what is held whole there, each is read once.
+    """
+    held = min(sizes.resident, SHORT)
+    first, last = power(sizes.least), power(held) + 1
+    odd_last = max(last - 2, first + 1)  # an element of an odd row takes a register more for where it lies
+    rows = operand(extent)
+    many = stream.warps > FEW
+    deep = min(stream.steps, HELD_STEPS) if many else stream.steps
+    return (
+        Class(
+            test=f"{rows} % {sizes.aligned}",
+            first=first,
+            last=odd_last,
+            together=1 << odd_last,
+            warps=FEW,
+            steps=1,
+        ),
+        Class(test=f"{rows} <= {held}", first=first, last=last, together=held, warps=FEW, steps=0),
+        Class(test=None, first=last, last=last + many, together=1, warps=stream.warps, steps=deep),
+    )
+
+
+def power(size: int) -> int:
+    """The exponent of a power of two."""
+    return size.bit_length() - 1
+
+
+def print_lengths(name: str, texts: tuple[KernelText, ...], lengths: Lengths) -> KernelText:
+    """The kernel called ``name`` whose programs are those of one of ``texts``, whole rows or a stream."""
+    whole, streamed = texts
+    at, place = (n if n not in streamed.params else f"{n}_" for n in ("power", "place"))
+    extent = operand(lengths.extent)
+    blocks = {lengths.block: f"1 << {at}", lengths.rows: f"1 + (TOGETHER - 1) // (1 << {at})"}
+    passed = [f"{c}={blocks.get(c, c)}" for c in whole.constexprs]
+    ones = [f"{c}={1 if c == lengths.rows else c}" for c in streamed.constexprs]
+    lines = [
+        f"    {place} = 0",
+        f"    for {at} in tl.static_range(FIRST, LAST):",
+        f"        {place} += tl.cast({extent} > 1 << {at}, tl.int32)",
+        f"    for {at} in tl.static_range(FIRST, LAST):",
+        f"        if {place} == {at} - FIRST:",
+        f"            {whole.name}({', '.join([*whole.params, *passed])})",
+        f"    if {lengths.block} > 0:",
+        f"        if {place} == LAST - FIRST:",
+        f"            {streamed.name}({', '.join([*streamed.params, *ones])})",
+    ]
+    return KernelText(
+        name=name,
+        params=streamed.params,
+        constexprs=(*CONSTANTS, *(c for c in streamed.constexprs if c != lengths.rows)),
+        lines=tuple(f for line in lines for f in fold(line)),
+        helpers=(),
+        blocks={},
+        grouped=False,
+    )
+
+
+def unspecialised_odd(op: Op, plan: Plan, text: KernelText, names: Mapping[str, str]) -> tuple[str, ...]:
+    """Parameters of the kernel for odd rows that need no binaries of their own: all dims and strides, but those
+    along rows."""
+    tensors = plan.variants[0].program.tensors
+    above = [stride(t, i) for t in tensors for i in range(len(t.extents) - 1)]
+    return tuple(p for p in (*(names[d] for d in op.dims), *above) if p in text.params)
+
+
+def lengths_doc(lengths: Lengths) -> str:
+    """What such a kernel does, in words."""
+    several = " with TOGETHER elements a program" if lengths.rows else ""
+    return (
+        f"Rows of any length: in tiles of 2**FIRST to less than 2**LAST elements{several}, and beyond streamed"
+        f" in chunks if {lengths.block} is not 0."
+    )
+
+
+__all__ = ["Lengths", "any_length", "lengths_doc", "odd", "print_lengths", "unspecialised_odd"]

@@ -1,0 +1,107 @@
+"""Which kernels take rows of any length in one binary, and what such a kernel says."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+import types
+
+import pytest
+
+from opspec.driver.targets import limits
+from opspec.emit.choice import SMALL, Sizes
+from opspec.emit.package import build_package
+from opspec.frontend import load_text
+
+ROW = "y[m, n] = softmax[n](x[m, n])"
+WHOLE_AND_STREAMED = {
+    "norm": "op f[M, N](x: f32[M, N], w: f32[N]) -> y: f32[M, N] { kernel k { y[m, n] = rmsnorm[n](x[m, n], 0) * w[n] } }",
+    "several axes": "op f[A, B, N](x: f32[A, B, N]) -> y: f32[A, B] { kernel k { y[a, b] = max[n](x[a, b, n]) } }",
+    "scan": "op f[M, N](x: f32[M, N]) -> y: f32[M, N] { kernel k { y[m, n] = scan_sum[n](x[m, n]) } }",
+    "half": "op f[M, N](x: f32[M, 2 * N]) -> y: f32[M] { kernel k { y[m] = sum[n | n < 2 * N](x[m, n]) } }",
+}
+OTHERS = {
+    "along no memory": "op f[M, N](x: f32[M, N]) -> y: f32[N] { kernel k { y[n] = max[m](x[m, n]) } }",
+    "scanned across memory": "op f[T, C](x: f32[T, C]) -> y: f32[T, C] { kernel k { y[t, c] = scan_sum[t](x[t, c]) } }",
+    "of one length": "op f[M](x: f32[M, 64]) -> y: f32[M, 64] { kernel k { y[m, n] = softmax[n](x[m, n]) } }",
+    "without a fold": "op f[M, N](x: f32[M, N]) -> y: f32[M, N] { kernel k { y[m, n] = 2 * x[m, n] } }",
+    "of a product": "op f[M, N, K](a: bf16[M, K], b: bf16[K, N]) -> c: bf16[M, N] { kernel k { c[m, n] = sum[k](a[m, k] * b[k, n]) } }",
+}
+
+
+def launch_of(text: str, sizes: Sizes = Sizes()):  # noqa: B008 - frozen
+    module = load_text(text, "spec.op")
+    package = build_package(module, "spec.op", limits(), sizes)
+    return package, package.launches["f", ""][0]
+
+
+@pytest.mark.parametrize("text", WHOLE_AND_STREAMED.values(), ids=WHOLE_AND_STREAMED)
+def test_rows_along_memory_have_one_kernel_for_any_length(text: str):
+    package, launch = launch_of(text)
+    assert launch.lengths is not None
+    own = launch.lengths.text
+    assert own.name == "_f_k"
+    assert package.files["kernel.py"].count(f"kernel = {own.name}\n") >= 1
+
+
+@pytest.mark.parametrize("text", OTHERS.values(), ids=OTHERS)
+def test_others_have_none(text: str):
+    assert launch_of(text)[1].lengths is None
+
+
+def test_what_is_read_in_several_sweeps_is_held_whole_further():
+    twice = launch_of(WHOLE_AND_STREAMED["norm"])[1].lengths.lengths
+    once = launch_of(WHOLE_AND_STREAMED["several axes"])[1].lengths.lengths
+    assert (twice.longest, once.longest) == (8192, 4096)
+    assert [c.warps for c in once.classes] == [4, 4, 4]
+    assert [c.warps for c in twice.classes] == [4, 4, 8]
+
+
+@pytest.mark.parametrize("sizes", [Sizes(), SMALL], ids=["usual", "small"])
+@pytest.mark.parametrize("text", list(WHOLE_AND_STREAMED.values())[:3], ids=list(WHOLE_AND_STREAMED)[:3])
+def test_each_length_meets_one_branch_with_the_rows_that_the_host_counts(text: str, sizes: Sizes):
+    from opspec.runtime import launch as runtime
+
+    launch = launch_of(text, sizes)[1]
+    own, lines = launch.lengths.lengths, "\n".join(launch.lengths.text.lines)
+    rows = re.search(r"BLOCK_\w=(1 \+ .*),", lines)[1]
+    body = re.sub(
+        r"_f_k_(resident|streamed)\([^)]*?(\(.*\)[^)]*?)*?\)(?=\n|$)",
+        "met.append(power if '\\1' == 'resident' else None)",
+        lines,
+    )
+    tl = types.SimpleNamespace(static_range=range, cast=lambda x, _: int(x), int32=None)
+    host = "\n".join(own.host_lines("even"))
+    for n in (*range(18), 63, 64, 65, 128, 129, 4096, 4097, 8191, 8192, 8193, 8208, 100000):
+        given = {
+            "launch": runtime,
+            "N": n,
+            "width": 4,
+            "even_odd": "odd",
+            "even": "even",
+            "tl": tl,
+            "met": [],
+        } | {own.streamed: "long"}
+        exec(host, given)
+        given |= {"FIRST": 0, "LAST": 0} | given["options"]
+        exec(textwrap.dedent(body), given)
+        (power,) = given["met"]
+        assert given[own.rows] == (1 if power is None else eval(rows, {**given, "power": power}))
+        assert power is None or n <= 1 << power
+        assert power in (None, given["FIRST"]) or n > 1 << power - 1
+        assert power is not None or n > (1 << given["LAST"]) // 2
+        assert (given["kernel"] == "odd") == (n % sizes.aligned != 0)
+
+
+def test_the_kernel_for_odd_rows_is_specialised_for_no_length():
+    text = launch_of(WHOLE_AND_STREAMED["norm"])[0].files["kernel.py"]
+    assert (
+        '_f_k_odd = triton.jit(do_not_specialize=["M", "N", "x_stride_M", "y_stride_M"])(_f_k.fn)\n' in text
+    )
+
+
+def test_a_dim_may_be_called_as_the_kernel_counts_tiles():
+    _, launch = launch_of(
+        "op f[M, power](x: f32[M, power]) -> y: f32[M] { kernel k { y[m] = sum[n | n < power](x[m, n]) } }"
+    )
+    assert "for power_ in " in "\n".join(launch.lengths.text.lines)
