@@ -215,21 +215,18 @@ class Placer(Sweeps):
         return out
 
     def _stored_late(self, names: list[str]) -> list[str]:
-        """The nodes of a program that holds rows whole, what is stored of a row before its last fold at the end.
+        """The nodes of a program that folds whole rows, what is stored of a row at the end.
 
         There no thread waits for others behind a store.
         """
-        folds = [k for k, n in enumerate(names) if isinstance(self.nodes[n], Fold)]
-        if not folds or self.roles.stream or self.roles.products:
+        if self.roles.stream or self.roles.products or not any(isinstance(self.nodes[n], Fold) for n in names):
             return names
         loaded = {node.tensor for n in names if isinstance(node := self.nodes[n], Load)}
-        last, whole = folds[-1], set(self.roles.tile)
+        whole = set(self.roles.tile)
         late = [
             n
-            for n in names[:last]
-            if isinstance(node := self.nodes[n], Store)
-            and not node.axes & whole
-            and node.tensor not in loaded
+            for n in names
+            if isinstance(node := self.nodes[n], Store) and not node.axes & whole and node.tensor not in loaded
         ]
         return [*(n for n in names if n not in late), *late]
 

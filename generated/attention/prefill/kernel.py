@@ -1285,7 +1285,8 @@ def _attention__unfused_weights_resident(
     INDEX: tl.constexpr,
 ):
     """Resident: b in parallel, h in parallel, l in parallel by blocks, t whole."""
-    pid = tl.program_id(0).to(INDEX)
+    # the last first: L2 still holds what the launch before wrote last
+    pid = (tl.num_programs(0) - 1 - tl.program_id(0)).to(INDEX)
     l = (pid % tl.cdiv(L, BLOCK_L)) * BLOCK_L + tl.arange(0, BLOCK_L)
     h = pid // tl.cdiv(L, BLOCK_L) % Hq
     b = pid // tl.cdiv(L, BLOCK_L) // Hq
@@ -1325,7 +1326,8 @@ def _attention__unfused_weights_streamed(
 
     p: online beside p by g = exp(m_old - m_new).
     """
-    pid = tl.program_id(0).to(INDEX)
+    # the last first: L2 still holds what the launch before wrote last
+    pid = (tl.num_programs(0) - 1 - tl.program_id(0)).to(INDEX)
     l = pid % L
     h = pid // L % Hq
     b = pid // L // Hq
@@ -1365,6 +1367,81 @@ def _attention__unfused_weights_streamed(
         p = e / p_sum
         p_at = p_ptr + b * p_stride_B + h * p_stride_Hq + l * p_stride_L + t * p_stride_T
         tl.store(p_at, p, mask=t < T, eviction_policy="evict_first")
+
+
+@triton.jit(do_not_specialize=["Hq", "L"])
+def _attention__unfused_weights(
+    s_ptr,
+    p_ptr,
+    Hq,
+    L,
+    T,
+    s_stride_B,
+    s_stride_Hq,
+    s_stride_L,
+    s_stride_T,
+    p_stride_B,
+    p_stride_Hq,
+    p_stride_L,
+    p_stride_T,
+    FIRST: tl.constexpr,
+    LAST: tl.constexpr,
+    TOGETHER: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    STEPS: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Rows of any length: in tiles of 2**FIRST to less than 2**LAST elements with TOGETHER elements a
+      program, and beyond streamed in chunks if BLOCK_T is not 0."""
+    place = 0
+    for power in tl.static_range(FIRST, LAST):
+        place += tl.cast(T > 1 << power, tl.int32)
+    for power in tl.static_range(FIRST, LAST):
+        if place == power - FIRST:
+            _attention__unfused_weights_resident(
+                s_ptr,
+                p_ptr,
+                Hq,
+                L,
+                T,
+                s_stride_B,
+                s_stride_Hq,
+                s_stride_L,
+                s_stride_T,
+                p_stride_B,
+                p_stride_Hq,
+                p_stride_L,
+                p_stride_T,
+                BLOCK_L=1 + (TOGETHER - 1) // (1 << power),
+                BLOCK_T=1 << power,
+                INDEX=INDEX,
+            )
+    if BLOCK_T > 0:
+        if place == LAST - FIRST:
+            _attention__unfused_weights_streamed(
+                s_ptr,
+                p_ptr,
+                Hq,
+                L,
+                T,
+                s_stride_B,
+                s_stride_Hq,
+                s_stride_L,
+                s_stride_T,
+                p_stride_B,
+                p_stride_Hq,
+                p_stride_L,
+                p_stride_T,
+                BLOCK_T=BLOCK_T,
+                STEPS=STEPS,
+                INDEX=INDEX,
+            )
+
+
+# one binary for all lengths that do not divide into wide loads
+_attention__unfused_weights_odd = triton.jit(do_not_specialize=["Hq", "L", "T", "s_stride_B", "s_stride_Hq", "s_stride_L", "p_stride_B", "p_stride_Hq", "p_stride_L"])(
+    _attention__unfused_weights.fn
+)
 
 
 @triton.jit
@@ -1788,6 +1865,48 @@ def _configure_attention__unfused_weights(
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `weights` for one shape."""
+    if (T % 16 or launch.power_of_2(T, 64) != 4096) and launch.chosen(tuned, "_attention__unfused_weights"):
+        if T % 16:
+            kernel = _attention__unfused_weights_odd
+            BLOCK_L = launch.share(2048, launch.power_of_2(T, 64))
+            options = {
+                "FIRST": 6,
+                "LAST": 11,
+                "TOGETHER": 2048,
+                "BLOCK_T": 128 * (16 // width),
+                "STEPS": 1,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        elif T <= 4096:
+            kernel = _attention__unfused_weights
+            BLOCK_L = launch.share(4096, launch.power_of_2(T, 64))
+            options = {
+                "FIRST": 6,
+                "LAST": 13,
+                "TOGETHER": 4096,
+                "BLOCK_T": 0,
+                "STEPS": 1,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        else:
+            kernel = _attention__unfused_weights
+            BLOCK_L = 1
+            options = {
+                "FIRST": 13,
+                "LAST": 14,
+                "TOGETHER": 1,
+                "BLOCK_T": 256 * (16 // width),
+                "STEPS": 4,
+                "num_warps": 8,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        options = launch.over(options, tuned, "_attention__unfused_weights")
+        return kernel, B * Hq * triton.cdiv(L, BLOCK_L), options
     BLOCK_T = launch.power_of_2(T, 64)
     if BLOCK_T <= 16384 and launch.chosen(tuned, "_attention__unfused_weights_resident"):
         BLOCK_L = launch.rows(L, launch.share(4096, BLOCK_T), B * Hq)

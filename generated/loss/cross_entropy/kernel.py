@@ -44,13 +44,13 @@ def _cross_entropy_rows_resident(
     )
     # lse[m] = logsumexp[v](x[m, v])
     lse = lse_m + tl.log(lse_sum)
-    tl.store(lse_ptr + m * lse_stride_M, lse, mask=m < M)
     label = tl.load(label_ptr + m * label_stride_M, mask=m < M, other=0)
     x_2_at = x_ptr + m * x_stride_M + label.to(INDEX) * x_stride_V
     mask_2 = (m < M) & (label != tl.cast(ignore, tl.int64))
     x_2 = tl.load(x_2_at, mask=mask_2, other=0.0).to(tl.float32)
     # loss[m] = where(label[m] == ignore, 0, lse[m] - x[m, label[m]])
     loss = tl.where(label == tl.cast(ignore, tl.int64), 0.0, lse - x_2)
+    tl.store(lse_ptr + m * lse_stride_M, lse, mask=m < M)
     tl.store(loss_ptr + m * loss_stride_M, loss, mask=m < M)
 
 
@@ -113,8 +113,117 @@ def _cross_entropy_rows_streamed(
     tl.store(loss_ptr + m * loss_stride_M, loss)
 
 
+@triton.jit(do_not_specialize=["M"])
+def _cross_entropy_rows(
+    x_ptr,
+    label_ptr,
+    loss_ptr,
+    lse_ptr,
+    ignore,
+    M,
+    V,
+    x_stride_M,
+    x_stride_V,
+    label_stride_M,
+    loss_stride_M,
+    lse_stride_M,
+    FIRST: tl.constexpr,
+    LAST: tl.constexpr,
+    TOGETHER: tl.constexpr,
+    BLOCK_V: tl.constexpr,
+    STEPS: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Rows of any length: in tiles of 2**FIRST to less than 2**LAST elements with TOGETHER elements a
+      program, and beyond streamed in chunks if BLOCK_V is not 0."""
+    place = 0
+    for power in tl.static_range(FIRST, LAST):
+        place += tl.cast(V > 1 << power, tl.int32)
+    for power in tl.static_range(FIRST, LAST):
+        if place == power - FIRST:
+            _cross_entropy_rows_resident(
+                x_ptr,
+                label_ptr,
+                loss_ptr,
+                lse_ptr,
+                ignore,
+                M,
+                V,
+                x_stride_M,
+                x_stride_V,
+                label_stride_M,
+                loss_stride_M,
+                lse_stride_M,
+                BLOCK_M=1 + (TOGETHER - 1) // (1 << power),
+                BLOCK_V=1 << power,
+                INDEX=INDEX,
+            )
+    if BLOCK_V > 0:
+        if place == LAST - FIRST:
+            _cross_entropy_rows_streamed(
+                x_ptr,
+                label_ptr,
+                loss_ptr,
+                lse_ptr,
+                ignore,
+                M,
+                V,
+                x_stride_M,
+                x_stride_V,
+                label_stride_M,
+                loss_stride_M,
+                lse_stride_M,
+                BLOCK_V=BLOCK_V,
+                STEPS=STEPS,
+                INDEX=INDEX,
+            )
+
+
+# one binary for all lengths that do not divide into wide loads
+_cross_entropy_rows_odd = triton.jit(do_not_specialize=["M", "V", "x_stride_M"])(_cross_entropy_rows.fn)
+
+
 def _configure_cross_entropy_rows(M: int, V: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `rows` for one shape."""
+    if launch.chosen(tuned, "_cross_entropy_rows"):
+        if V % 16:
+            kernel = _cross_entropy_rows_odd
+            BLOCK_M = launch.share(2048, launch.power_of_2(V, 64))
+            options = {
+                "FIRST": 6,
+                "LAST": 11,
+                "TOGETHER": 2048,
+                "BLOCK_V": 128 * (16 // width),
+                "STEPS": 1,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        elif V <= 4096:
+            kernel = _cross_entropy_rows
+            BLOCK_M = launch.share(4096, launch.power_of_2(V, 64))
+            options = {
+                "FIRST": 6,
+                "LAST": 13,
+                "TOGETHER": 4096,
+                "BLOCK_V": 0,
+                "STEPS": 1,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        else:
+            kernel = _cross_entropy_rows_streamed
+            BLOCK_M = 1
+            options = {
+                "BLOCK_V": 128 * (16 // width),
+                "STEPS": 8,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        options = launch.over(options, tuned, "_cross_entropy_rows")
+        return kernel, triton.cdiv(M, BLOCK_M), options
     BLOCK_V = launch.power_of_2(V, 64)
     if BLOCK_V <= 16384 and launch.chosen(tuned, "_cross_entropy_rows_resident"):
         BLOCK_M = launch.rows(M, launch.share(4096, BLOCK_V))

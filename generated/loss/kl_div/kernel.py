@@ -147,8 +147,111 @@ def _kl_div_rows_streamed(
     tl.store(kl_ptr + m * kl_stride_M, kl)
 
 
+@triton.jit(do_not_specialize=["M"])
+def _kl_div_rows(
+    p_ptr,
+    q_ptr,
+    kl_ptr,
+    M,
+    V,
+    p_stride_M,
+    p_stride_V,
+    q_stride_M,
+    q_stride_V,
+    kl_stride_M,
+    FIRST: tl.constexpr,
+    LAST: tl.constexpr,
+    TOGETHER: tl.constexpr,
+    BLOCK_V: tl.constexpr,
+    STEPS: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Rows of any length: in tiles of 2**FIRST to less than 2**LAST elements with TOGETHER elements a
+      program, and beyond streamed in chunks if BLOCK_V is not 0."""
+    place = 0
+    for power in tl.static_range(FIRST, LAST):
+        place += tl.cast(V > 1 << power, tl.int32)
+    for power in tl.static_range(FIRST, LAST):
+        if place == power - FIRST:
+            _kl_div_rows_resident(
+                p_ptr,
+                q_ptr,
+                kl_ptr,
+                M,
+                V,
+                p_stride_M,
+                p_stride_V,
+                q_stride_M,
+                q_stride_V,
+                kl_stride_M,
+                BLOCK_M=1 + (TOGETHER - 1) // (1 << power),
+                BLOCK_V=1 << power,
+                INDEX=INDEX,
+            )
+    if BLOCK_V > 0:
+        if place == LAST - FIRST:
+            _kl_div_rows_streamed(
+                p_ptr,
+                q_ptr,
+                kl_ptr,
+                M,
+                V,
+                p_stride_M,
+                p_stride_V,
+                q_stride_M,
+                q_stride_V,
+                kl_stride_M,
+                BLOCK_V=BLOCK_V,
+                STEPS=STEPS,
+                INDEX=INDEX,
+            )
+
+
+# one binary for all lengths that do not divide into wide loads
+_kl_div_rows_odd = triton.jit(do_not_specialize=["M", "V", "p_stride_M", "q_stride_M"])(_kl_div_rows.fn)
+
+
 def _configure_kl_div_rows(M: int, V: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `rows` for one shape."""
+    if launch.chosen(tuned, "_kl_div_rows"):
+        if V % 16:
+            kernel = _kl_div_rows_odd
+            BLOCK_M = launch.share(2048, launch.power_of_2(V, 64))
+            options = {
+                "FIRST": 6,
+                "LAST": 11,
+                "TOGETHER": 2048,
+                "BLOCK_V": 128 * (16 // width),
+                "STEPS": 1,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        elif V <= 4096:
+            kernel = _kl_div_rows
+            BLOCK_M = launch.share(4096, launch.power_of_2(V, 64))
+            options = {
+                "FIRST": 6,
+                "LAST": 13,
+                "TOGETHER": 4096,
+                "BLOCK_V": 0,
+                "STEPS": 1,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        else:
+            kernel = _kl_div_rows_streamed
+            BLOCK_M = 1
+            options = {
+                "BLOCK_V": 128 * (16 // width),
+                "STEPS": 4,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        options = launch.over(options, tuned, "_kl_div_rows")
+        return kernel, triton.cdiv(M, BLOCK_M), options
     BLOCK_V = launch.power_of_2(V, 64)
     if BLOCK_V <= 16384 and launch.chosen(tuned, "_kl_div_rows_resident"):
         BLOCK_M = launch.rows(M, launch.share(4096, BLOCK_V))

@@ -1070,7 +1070,8 @@ def _linear_cross_entropy__unfused_rows_resident(
     INDEX: tl.constexpr,
 ):
     """Resident: m in parallel by blocks, v whole."""
-    pid = tl.program_id(0).to(INDEX)
+    # the last first: L2 still holds what the launch before wrote last
+    pid = (tl.num_programs(0) - 1 - tl.program_id(0)).to(INDEX)
     m = pid * BLOCK_M + tl.arange(0, BLOCK_M)
     v = tl.arange(0, BLOCK_V).to(INDEX)
     z_at = z_ptr + m[:, None] * z_stride_M + v[None, :] * z_stride_V
@@ -1082,13 +1083,13 @@ def _linear_cross_entropy__unfused_rows_resident(
     )
     # lse[m] = logsumexp[v](z[m, v])
     lse = lse_m + tl.log(lse_sum)
-    tl.store(lse_ptr + m * lse_stride_M, lse, mask=m < M)
     label = tl.load(label_ptr + m * label_stride_M, mask=m < M, other=0)
     z_2_at = z_ptr + m * z_stride_M + label.to(INDEX) * z_stride_V
     mask_2 = (m < M) & (label != tl.cast(ignore, tl.int64))
     z_2 = tl.load(z_2_at, mask=mask_2, other=0.0)
     # loss[m] = where(label[m] == ignore, 0, lse[m] - z[m, label[m]])
     loss = tl.where(label == tl.cast(ignore, tl.int64), 0.0, lse - z_2)
+    tl.store(lse_ptr + m * lse_stride_M, lse, mask=m < M)
     tl.store(loss_ptr + m * loss_stride_M, loss, mask=m < M)
 
 
@@ -1114,7 +1115,8 @@ def _linear_cross_entropy__unfused_rows_streamed(
 
     lse: online beside lse by g = exp(m_old - m_new).
     """
-    pid = tl.program_id(0).to(INDEX)
+    # the last first: L2 still holds what the launch before wrote last
+    pid = (tl.num_programs(0) - 1 - tl.program_id(0)).to(INDEX)
     m = pid
     label = tl.load(label_ptr + m * label_stride_M)
     z_at = z_ptr + m * z_stride_M + label.to(INDEX) * z_stride_V
@@ -1149,6 +1151,78 @@ def _linear_cross_entropy__unfused_rows_streamed(
     # loss[m] = where(label[m] == ignore, 0, lse[m] - z[m, label[m]])
     loss = tl.where(label == tl.cast(ignore, tl.int64), 0.0, lse - z)
     tl.store(loss_ptr + m * loss_stride_M, loss)
+
+
+@triton.jit(do_not_specialize=["M"])
+def _linear_cross_entropy__unfused_rows(
+    label_ptr,
+    loss_ptr,
+    lse_ptr,
+    z_ptr,
+    ignore,
+    M,
+    V,
+    label_stride_M,
+    loss_stride_M,
+    lse_stride_M,
+    z_stride_M,
+    z_stride_V,
+    FIRST: tl.constexpr,
+    LAST: tl.constexpr,
+    TOGETHER: tl.constexpr,
+    BLOCK_V: tl.constexpr,
+    STEPS: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Rows of any length: in tiles of 2**FIRST to less than 2**LAST elements with TOGETHER elements a
+      program, and beyond streamed in chunks if BLOCK_V is not 0."""
+    place = 0
+    for power in tl.static_range(FIRST, LAST):
+        place += tl.cast(V > 1 << power, tl.int32)
+    for power in tl.static_range(FIRST, LAST):
+        if place == power - FIRST:
+            _linear_cross_entropy__unfused_rows_resident(
+                label_ptr,
+                loss_ptr,
+                lse_ptr,
+                z_ptr,
+                ignore,
+                M,
+                V,
+                label_stride_M,
+                loss_stride_M,
+                lse_stride_M,
+                z_stride_M,
+                z_stride_V,
+                BLOCK_M=1 + (TOGETHER - 1) // (1 << power),
+                BLOCK_V=1 << power,
+                INDEX=INDEX,
+            )
+    if BLOCK_V > 0:
+        if place == LAST - FIRST:
+            _linear_cross_entropy__unfused_rows_streamed(
+                label_ptr,
+                loss_ptr,
+                lse_ptr,
+                z_ptr,
+                ignore,
+                M,
+                V,
+                label_stride_M,
+                loss_stride_M,
+                lse_stride_M,
+                z_stride_M,
+                z_stride_V,
+                BLOCK_V=BLOCK_V,
+                STEPS=STEPS,
+                INDEX=INDEX,
+            )
+
+
+# one binary for all lengths that do not divide into wide loads
+_linear_cross_entropy__unfused_rows_odd = triton.jit(do_not_specialize=["M", "V", "z_stride_M"])(
+    _linear_cross_entropy__unfused_rows.fn
+)
 
 
 def _configure_linear_cross_entropy__unfused_logits(
@@ -1258,6 +1332,45 @@ def _configure_linear_cross_entropy__unfused_rows(
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `rows` for one shape."""
+    if launch.chosen(tuned, "_linear_cross_entropy__unfused_rows"):
+        if V % 16:
+            kernel = _linear_cross_entropy__unfused_rows_odd
+            BLOCK_M = launch.share(2048, launch.power_of_2(V, 64))
+            options = {
+                "FIRST": 6,
+                "LAST": 11,
+                "TOGETHER": 2048,
+                "BLOCK_V": 128 * (16 // width),
+                "STEPS": 1,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        elif V <= 4096:
+            kernel = _linear_cross_entropy__unfused_rows
+            BLOCK_M = launch.share(4096, launch.power_of_2(V, 64))
+            options = {
+                "FIRST": 6,
+                "LAST": 13,
+                "TOGETHER": 4096,
+                "BLOCK_V": 0,
+                "STEPS": 1,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        else:
+            kernel = _linear_cross_entropy__unfused_rows_streamed
+            BLOCK_M = 1
+            options = {
+                "BLOCK_V": 128 * (16 // width),
+                "STEPS": 8,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        options = launch.over(options, tuned, "_linear_cross_entropy__unfused_rows")
+        return kernel, triton.cdiv(M, BLOCK_M), options
     BLOCK_V = launch.power_of_2(V, 64)
     if BLOCK_V <= 16384 and launch.chosen(tuned, "_linear_cross_entropy__unfused_rows_resident"):
         BLOCK_M = launch.rows(M, launch.share(4096, BLOCK_V))

@@ -126,8 +126,123 @@ def _layernorm_rows_streamed(
         tl.store(y_ptr + m * y_stride_M + n * y_stride_N, y, mask=n < N, eviction_policy="evict_first")
 
 
+@triton.jit(do_not_specialize=["M"])
+def _layernorm_rows(
+    x_ptr,
+    weight_ptr,
+    bias_ptr,
+    y_ptr,
+    eps,
+    M,
+    N,
+    x_stride_M,
+    x_stride_N,
+    weight_stride_N,
+    bias_stride_N,
+    y_stride_M,
+    y_stride_N,
+    FIRST: tl.constexpr,
+    LAST: tl.constexpr,
+    TOGETHER: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    STEPS: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Rows of any length: in tiles of 2**FIRST to less than 2**LAST elements with TOGETHER elements a
+      program, and beyond streamed in chunks if BLOCK_N is not 0."""
+    place = 0
+    for power in tl.static_range(FIRST, LAST):
+        place += tl.cast(N > 1 << power, tl.int32)
+    for power in tl.static_range(FIRST, LAST):
+        if place == power - FIRST:
+            _layernorm_rows_resident(
+                x_ptr,
+                weight_ptr,
+                bias_ptr,
+                y_ptr,
+                eps,
+                M,
+                N,
+                x_stride_M,
+                x_stride_N,
+                weight_stride_N,
+                bias_stride_N,
+                y_stride_M,
+                y_stride_N,
+                BLOCK_M=1 + (TOGETHER - 1) // (1 << power),
+                BLOCK_N=1 << power,
+                INDEX=INDEX,
+            )
+    if BLOCK_N > 0:
+        if place == LAST - FIRST:
+            _layernorm_rows_streamed(
+                x_ptr,
+                weight_ptr,
+                bias_ptr,
+                y_ptr,
+                eps,
+                M,
+                N,
+                x_stride_M,
+                x_stride_N,
+                weight_stride_N,
+                bias_stride_N,
+                y_stride_M,
+                y_stride_N,
+                BLOCK_N=BLOCK_N,
+                STEPS=STEPS,
+                INDEX=INDEX,
+            )
+
+
+# one binary for all lengths that do not divide into wide loads
+_layernorm_rows_odd = triton.jit(do_not_specialize=["M", "N", "x_stride_M", "y_stride_M"])(_layernorm_rows.fn)
+
+
 def _configure_layernorm_rows(M: int, N: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `rows` for one shape."""
+    if (N % 16 or launch.power_of_2(N, 64) not in (4096, 8192)) and launch.chosen(tuned, "_layernorm_rows"):
+        if N % 16:
+            kernel = _layernorm_rows_odd
+            BLOCK_M = launch.share(2048, launch.power_of_2(N, 64))
+            options = {
+                "FIRST": 6,
+                "LAST": 11,
+                "TOGETHER": 2048,
+                "BLOCK_N": 128 * (16 // width),
+                "STEPS": 1,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        elif N <= 4096:
+            kernel = _layernorm_rows
+            BLOCK_M = launch.share(4096, launch.power_of_2(N, 64))
+            options = {
+                "FIRST": 6,
+                "LAST": 13,
+                "TOGETHER": 4096,
+                "BLOCK_N": 0,
+                "STEPS": 1,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        else:
+            kernel = _layernorm_rows
+            BLOCK_M = 1
+            options = {
+                "FIRST": 13,
+                "LAST": 14,
+                "TOGETHER": 1,
+                "BLOCK_N": 256 * (16 // width),
+                "STEPS": 4,
+                "num_warps": 8,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        options = launch.over(options, tuned, "_layernorm_rows")
+        return kernel, triton.cdiv(M, BLOCK_M), options
     BLOCK_N = launch.power_of_2(N, 64)
     if BLOCK_N <= 16384 and launch.chosen(tuned, "_layernorm_rows_resident"):
         BLOCK_M = launch.rows(M, launch.share(4096, BLOCK_N))
@@ -283,18 +398,18 @@ def _layernorm_stats_rows_resident(
     mu_sum = tl.sum(x, axis=1)
     # mu[m] = mean[n](x[m, n])
     mu = mu_sum * (1.0 / tl.cast(N, tl.float32))
-    tl.store(mu_ptr + m * mu_stride_M, mu, mask=m < M)
     base = x - mu[:, None]
     rstd_sum = tl.sum(tl.where(n[None, :] < N, base * base, 0.0), axis=1)
     # rstd[m] = rsqrt(mean[n]((x[m, n] - mu[m]) ** 2) + eps)
     rstd = tl.rsqrt(rstd_sum * (1.0 / tl.cast(N, tl.float32)) + eps)
-    tl.store(rstd_ptr + m * rstd_stride_M, rstd, mask=m < M)
     weight = tl.load(weight_ptr + n * weight_stride_N, mask=n < N, other=0.0).to(tl.float32)
     bias = tl.load(bias_ptr + n * bias_stride_N, mask=n < N, other=0.0).to(tl.float32)
     # y[m, n] = (x[m, n] - mu[m]) * rstd[m] * weight[n] + bias[n]
     y = (x - mu[:, None]) * rstd[:, None] * weight[None, :] + bias[None, :]
     y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
     tl.store(y_at, y, mask=mask)
+    tl.store(mu_ptr + m * mu_stride_M, mu, mask=m < M)
+    tl.store(rstd_ptr + m * rstd_stride_M, rstd, mask=m < M)
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -375,8 +490,137 @@ def _layernorm_stats_rows_streamed(
         tl.store(y_ptr + m * y_stride_M + n * y_stride_N, y, mask=n < N, eviction_policy="evict_first")
 
 
+@triton.jit(do_not_specialize=["M"])
+def _layernorm_stats_rows(
+    x_ptr,
+    weight_ptr,
+    bias_ptr,
+    y_ptr,
+    mu_ptr,
+    rstd_ptr,
+    eps,
+    M,
+    N,
+    x_stride_M,
+    x_stride_N,
+    weight_stride_N,
+    bias_stride_N,
+    y_stride_M,
+    y_stride_N,
+    mu_stride_M,
+    rstd_stride_M,
+    FIRST: tl.constexpr,
+    LAST: tl.constexpr,
+    TOGETHER: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    STEPS: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Rows of any length: in tiles of 2**FIRST to less than 2**LAST elements with TOGETHER elements a
+      program, and beyond streamed in chunks if BLOCK_N is not 0."""
+    place = 0
+    for power in tl.static_range(FIRST, LAST):
+        place += tl.cast(N > 1 << power, tl.int32)
+    for power in tl.static_range(FIRST, LAST):
+        if place == power - FIRST:
+            _layernorm_stats_rows_resident(
+                x_ptr,
+                weight_ptr,
+                bias_ptr,
+                y_ptr,
+                mu_ptr,
+                rstd_ptr,
+                eps,
+                M,
+                N,
+                x_stride_M,
+                x_stride_N,
+                weight_stride_N,
+                bias_stride_N,
+                y_stride_M,
+                y_stride_N,
+                mu_stride_M,
+                rstd_stride_M,
+                BLOCK_M=1 + (TOGETHER - 1) // (1 << power),
+                BLOCK_N=1 << power,
+                INDEX=INDEX,
+            )
+    if BLOCK_N > 0:
+        if place == LAST - FIRST:
+            _layernorm_stats_rows_streamed(
+                x_ptr,
+                weight_ptr,
+                bias_ptr,
+                y_ptr,
+                mu_ptr,
+                rstd_ptr,
+                eps,
+                M,
+                N,
+                x_stride_M,
+                x_stride_N,
+                weight_stride_N,
+                bias_stride_N,
+                y_stride_M,
+                y_stride_N,
+                mu_stride_M,
+                rstd_stride_M,
+                BLOCK_N=BLOCK_N,
+                STEPS=STEPS,
+                INDEX=INDEX,
+            )
+
+
+# one binary for all lengths that do not divide into wide loads
+_layernorm_stats_rows_odd = triton.jit(do_not_specialize=["M", "N", "x_stride_M", "y_stride_M"])(
+    _layernorm_stats_rows.fn
+)
+
+
 def _configure_layernorm_stats_rows(M: int, N: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `rows` for one shape."""
+    if (N % 16 or launch.power_of_2(N, 64) != 8192) and launch.chosen(tuned, "_layernorm_stats_rows"):
+        if N % 16:
+            kernel = _layernorm_stats_rows_odd
+            BLOCK_M = launch.share(2048, launch.power_of_2(N, 64))
+            options = {
+                "FIRST": 6,
+                "LAST": 11,
+                "TOGETHER": 2048,
+                "BLOCK_N": 128 * (16 // width),
+                "STEPS": 1,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        elif N <= 4096:
+            kernel = _layernorm_stats_rows
+            BLOCK_M = launch.share(4096, launch.power_of_2(N, 64))
+            options = {
+                "FIRST": 6,
+                "LAST": 13,
+                "TOGETHER": 4096,
+                "BLOCK_N": 0,
+                "STEPS": 1,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        else:
+            kernel = _layernorm_stats_rows
+            BLOCK_M = 1
+            options = {
+                "FIRST": 13,
+                "LAST": 14,
+                "TOGETHER": 1,
+                "BLOCK_N": 256 * (16 // width),
+                "STEPS": 4,
+                "num_warps": 8,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        options = launch.over(options, tuned, "_layernorm_stats_rows")
+        return kernel, triton.cdiv(M, BLOCK_M), options
     BLOCK_N = launch.power_of_2(N, 64)
     if BLOCK_N <= 16384 and launch.chosen(tuned, "_layernorm_stats_rows_resident"):
         BLOCK_M = launch.rows(M, launch.share(4096, BLOCK_N))

@@ -92,8 +92,117 @@ def _rmsnorm_rows_streamed(
         tl.store(y_ptr + m * y_stride_M + n * y_stride_N, y, mask=n < N, eviction_policy="evict_first")
 
 
+@triton.jit(do_not_specialize=["M"])
+def _rmsnorm_rows(
+    x_ptr,
+    weight_ptr,
+    y_ptr,
+    eps,
+    M,
+    N,
+    x_stride_M,
+    x_stride_N,
+    weight_stride_N,
+    y_stride_M,
+    y_stride_N,
+    FIRST: tl.constexpr,
+    LAST: tl.constexpr,
+    TOGETHER: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    STEPS: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Rows of any length: in tiles of 2**FIRST to less than 2**LAST elements with TOGETHER elements a
+      program, and beyond streamed in chunks if BLOCK_N is not 0."""
+    place = 0
+    for power in tl.static_range(FIRST, LAST):
+        place += tl.cast(N > 1 << power, tl.int32)
+    for power in tl.static_range(FIRST, LAST):
+        if place == power - FIRST:
+            _rmsnorm_rows_resident(
+                x_ptr,
+                weight_ptr,
+                y_ptr,
+                eps,
+                M,
+                N,
+                x_stride_M,
+                x_stride_N,
+                weight_stride_N,
+                y_stride_M,
+                y_stride_N,
+                BLOCK_M=1 + (TOGETHER - 1) // (1 << power),
+                BLOCK_N=1 << power,
+                INDEX=INDEX,
+            )
+    if BLOCK_N > 0:
+        if place == LAST - FIRST:
+            _rmsnorm_rows_streamed(
+                x_ptr,
+                weight_ptr,
+                y_ptr,
+                eps,
+                M,
+                N,
+                x_stride_M,
+                x_stride_N,
+                weight_stride_N,
+                y_stride_M,
+                y_stride_N,
+                BLOCK_N=BLOCK_N,
+                STEPS=STEPS,
+                INDEX=INDEX,
+            )
+
+
+# one binary for all lengths that do not divide into wide loads
+_rmsnorm_rows_odd = triton.jit(do_not_specialize=["M", "N", "x_stride_M", "y_stride_M"])(_rmsnorm_rows.fn)
+
+
 def _configure_rmsnorm_rows(M: int, N: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `rows` for one shape."""
+    if (N % 16 or launch.power_of_2(N, 64) not in (4096, 8192)) and launch.chosen(tuned, "_rmsnorm_rows"):
+        if N % 16:
+            kernel = _rmsnorm_rows_odd
+            BLOCK_M = launch.share(2048, launch.power_of_2(N, 64))
+            options = {
+                "FIRST": 6,
+                "LAST": 11,
+                "TOGETHER": 2048,
+                "BLOCK_N": 128 * (16 // width),
+                "STEPS": 1,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        elif N <= 4096:
+            kernel = _rmsnorm_rows
+            BLOCK_M = launch.share(4096, launch.power_of_2(N, 64))
+            options = {
+                "FIRST": 6,
+                "LAST": 13,
+                "TOGETHER": 4096,
+                "BLOCK_N": 0,
+                "STEPS": 1,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        else:
+            kernel = _rmsnorm_rows
+            BLOCK_M = 1
+            options = {
+                "FIRST": 13,
+                "LAST": 14,
+                "TOGETHER": 1,
+                "BLOCK_N": 256 * (16 // width),
+                "STEPS": 4,
+                "num_warps": 8,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        options = launch.over(options, tuned, "_rmsnorm_rows")
+        return kernel, triton.cdiv(M, BLOCK_M), options
     BLOCK_N = launch.power_of_2(N, 64)
     if BLOCK_N <= 16384 and launch.chosen(tuned, "_rmsnorm_rows_resident"):
         BLOCK_M = launch.rows(M, launch.share(4096, BLOCK_N))

@@ -46,11 +46,11 @@ def _rmsnorm_fp8_rows_resident(
     scale_max = reduce_max(tl.where(n[None, :] < N, tl.abs(y), float("-inf")), axis=1)
     # scale[m] = max(max[n](abs(y[m, n])) / 448, 1e-12)
     scale = maximum(scale_max / 448.0, 1e-12)
-    tl.store(scale_ptr + m * scale_stride_M, scale, mask=m < M)
     # q[m, n] = f8e4m3.sat(y[m, n] / scale[m])
     q = to_f8e4m3_sat(div_fast(y, scale[:, None]))
     q_at = q_ptr + m[:, None] * q_stride_M + n[None, :] * q_stride_N
     tl.store(q_at, q, mask=mask)
+    tl.store(scale_ptr + m * scale_stride_M, scale, mask=m < M)
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -117,8 +117,125 @@ def _rmsnorm_fp8_rows_streamed(
         tl.store(q_ptr + m * q_stride_M + n * q_stride_N, q, mask=n < N, eviction_policy="evict_first")
 
 
+@triton.jit(do_not_specialize=["M"])
+def _rmsnorm_fp8_rows(
+    x_ptr,
+    weight_ptr,
+    q_ptr,
+    scale_ptr,
+    eps,
+    M,
+    N,
+    x_stride_M,
+    x_stride_N,
+    weight_stride_N,
+    q_stride_M,
+    q_stride_N,
+    scale_stride_M,
+    FIRST: tl.constexpr,
+    LAST: tl.constexpr,
+    TOGETHER: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    STEPS: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Rows of any length: in tiles of 2**FIRST to less than 2**LAST elements with TOGETHER elements a
+      program, and beyond streamed in chunks if BLOCK_N is not 0."""
+    place = 0
+    for power in tl.static_range(FIRST, LAST):
+        place += tl.cast(N > 1 << power, tl.int32)
+    for power in tl.static_range(FIRST, LAST):
+        if place == power - FIRST:
+            _rmsnorm_fp8_rows_resident(
+                x_ptr,
+                weight_ptr,
+                q_ptr,
+                scale_ptr,
+                eps,
+                M,
+                N,
+                x_stride_M,
+                x_stride_N,
+                weight_stride_N,
+                q_stride_M,
+                q_stride_N,
+                scale_stride_M,
+                BLOCK_M=1 + (TOGETHER - 1) // (1 << power),
+                BLOCK_N=1 << power,
+                INDEX=INDEX,
+            )
+    if BLOCK_N > 0:
+        if place == LAST - FIRST:
+            _rmsnorm_fp8_rows_streamed(
+                x_ptr,
+                weight_ptr,
+                q_ptr,
+                scale_ptr,
+                eps,
+                M,
+                N,
+                x_stride_M,
+                x_stride_N,
+                weight_stride_N,
+                q_stride_M,
+                q_stride_N,
+                scale_stride_M,
+                BLOCK_N=BLOCK_N,
+                STEPS=STEPS,
+                INDEX=INDEX,
+            )
+
+
+# one binary for all lengths that do not divide into wide loads
+_rmsnorm_fp8_rows_odd = triton.jit(do_not_specialize=["M", "N", "x_stride_M", "q_stride_M"])(
+    _rmsnorm_fp8_rows.fn
+)
+
+
 def _configure_rmsnorm_fp8_rows(M: int, N: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `rows` for one shape."""
+    if (N % 16 or launch.power_of_2(N, 64) != 4096) and launch.chosen(tuned, "_rmsnorm_fp8_rows"):
+        if N % 16:
+            kernel = _rmsnorm_fp8_rows_odd
+            BLOCK_M = launch.share(2048, launch.power_of_2(N, 64))
+            options = {
+                "FIRST": 6,
+                "LAST": 11,
+                "TOGETHER": 2048,
+                "BLOCK_N": 128 * (16 // width),
+                "STEPS": 1,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        elif N <= 4096:
+            kernel = _rmsnorm_fp8_rows
+            BLOCK_M = launch.share(4096, launch.power_of_2(N, 64))
+            options = {
+                "FIRST": 6,
+                "LAST": 13,
+                "TOGETHER": 4096,
+                "BLOCK_N": 0,
+                "STEPS": 1,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        else:
+            kernel = _rmsnorm_fp8_rows
+            BLOCK_M = 1
+            options = {
+                "FIRST": 13,
+                "LAST": 14,
+                "TOGETHER": 1,
+                "BLOCK_N": 256 * (16 // width),
+                "STEPS": 4,
+                "num_warps": 8,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        options = launch.over(options, tuned, "_rmsnorm_fp8_rows")
+        return kernel, triton.cdiv(M, BLOCK_M), options
     BLOCK_N = launch.power_of_2(N, 64)
     if BLOCK_N <= 16384 and launch.chosen(tuned, "_rmsnorm_fp8_rows_resident"):
         BLOCK_M = launch.rows(M, launch.share(4096, BLOCK_N))

@@ -39,11 +39,11 @@ def _int8_per_token_rows_resident(
     scale_max = reduce_max(tl.where(n[None, :] < N, tl.abs(x), float("-inf")), axis=1)
     # scale[m] = max(max[n](abs(x[m, n])) / 127, 1e-12)
     scale = maximum(div_near(scale_max, 127.0), 1e-12)
-    tl.store(scale_ptr + m * scale_stride_M, scale, mask=m < M)
     # q[m, n] = i8.sat(round(x[m, n] / scale[m]))
     q = to_i8_sat(div_near(x, scale[:, None]))
     q_at = q_ptr + m[:, None] * q_stride_M + n[None, :] * q_stride_N
     tl.store(q_at, q, mask=mask)
+    tl.store(scale_ptr + m * scale_stride_M, scale, mask=m < M)
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -89,8 +89,116 @@ def _int8_per_token_rows_streamed(
         tl.store(q_ptr + m * q_stride_M + n * q_stride_N, q, mask=n < N, eviction_policy="evict_first")
 
 
+@triton.jit(do_not_specialize=["M"])
+def _int8_per_token_rows(
+    x_ptr,
+    q_ptr,
+    scale_ptr,
+    M,
+    N,
+    x_stride_M,
+    x_stride_N,
+    q_stride_M,
+    q_stride_N,
+    scale_stride_M,
+    FIRST: tl.constexpr,
+    LAST: tl.constexpr,
+    TOGETHER: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    STEPS: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Rows of any length: in tiles of 2**FIRST to less than 2**LAST elements with TOGETHER elements a
+      program, and beyond streamed in chunks if BLOCK_N is not 0."""
+    place = 0
+    for power in tl.static_range(FIRST, LAST):
+        place += tl.cast(N > 1 << power, tl.int32)
+    for power in tl.static_range(FIRST, LAST):
+        if place == power - FIRST:
+            _int8_per_token_rows_resident(
+                x_ptr,
+                q_ptr,
+                scale_ptr,
+                M,
+                N,
+                x_stride_M,
+                x_stride_N,
+                q_stride_M,
+                q_stride_N,
+                scale_stride_M,
+                BLOCK_M=1 + (TOGETHER - 1) // (1 << power),
+                BLOCK_N=1 << power,
+                INDEX=INDEX,
+            )
+    if BLOCK_N > 0:
+        if place == LAST - FIRST:
+            _int8_per_token_rows_streamed(
+                x_ptr,
+                q_ptr,
+                scale_ptr,
+                M,
+                N,
+                x_stride_M,
+                x_stride_N,
+                q_stride_M,
+                q_stride_N,
+                scale_stride_M,
+                BLOCK_N=BLOCK_N,
+                STEPS=STEPS,
+                INDEX=INDEX,
+            )
+
+
+# one binary for all lengths that do not divide into wide loads
+_int8_per_token_rows_odd = triton.jit(do_not_specialize=["M", "N", "x_stride_M", "q_stride_M"])(
+    _int8_per_token_rows.fn
+)
+
+
 def _configure_int8_per_token_rows(M: int, N: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `rows` for one shape."""
+    if (N % 16 or launch.power_of_2(N, 64) != 4096) and launch.chosen(tuned, "_int8_per_token_rows"):
+        if N % 16:
+            kernel = _int8_per_token_rows_odd
+            BLOCK_M = launch.share(2048, launch.power_of_2(N, 64))
+            options = {
+                "FIRST": 6,
+                "LAST": 11,
+                "TOGETHER": 2048,
+                "BLOCK_N": 128 * (16 // width),
+                "STEPS": 1,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        elif N <= 4096:
+            kernel = _int8_per_token_rows
+            BLOCK_M = launch.share(4096, launch.power_of_2(N, 64))
+            options = {
+                "FIRST": 6,
+                "LAST": 13,
+                "TOGETHER": 4096,
+                "BLOCK_N": 0,
+                "STEPS": 1,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        else:
+            kernel = _int8_per_token_rows
+            BLOCK_M = 1
+            options = {
+                "FIRST": 13,
+                "LAST": 14,
+                "TOGETHER": 1,
+                "BLOCK_N": 256 * (16 // width),
+                "STEPS": 4,
+                "num_warps": 8,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        options = launch.over(options, tuned, "_int8_per_token_rows")
+        return kernel, triton.cdiv(M, BLOCK_M), options
     BLOCK_N = launch.power_of_2(N, 64)
     if BLOCK_N <= 16384 and launch.chosen(tuned, "_int8_per_token_rows_resident"):
         BLOCK_M = launch.rows(M, launch.share(4096, BLOCK_N))

@@ -101,6 +101,66 @@ def _scaled_softmax_weights_streamed(
 
 
 @triton.jit(do_not_specialize=["M"])
+def _scaled_softmax_weights(
+    x_ptr,
+    p_ptr,
+    M,
+    N,
+    x_stride_M,
+    x_stride_N,
+    p_stride_M,
+    p_stride_N,
+    FIRST: tl.constexpr,
+    LAST: tl.constexpr,
+    TOGETHER: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    STEPS: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Rows of any length: in tiles of 2**FIRST to less than 2**LAST elements with TOGETHER elements a
+      program, and beyond streamed in chunks if BLOCK_N is not 0."""
+    place = 0
+    for power in tl.static_range(FIRST, LAST):
+        place += tl.cast(N > 1 << power, tl.int32)
+    for power in tl.static_range(FIRST, LAST):
+        if place == power - FIRST:
+            _scaled_softmax_weights_resident(
+                x_ptr,
+                p_ptr,
+                M,
+                N,
+                x_stride_M,
+                x_stride_N,
+                p_stride_M,
+                p_stride_N,
+                BLOCK_M=1 + (TOGETHER - 1) // (1 << power),
+                BLOCK_N=1 << power,
+                INDEX=INDEX,
+            )
+    if BLOCK_N > 0:
+        if place == LAST - FIRST:
+            _scaled_softmax_weights_streamed(
+                x_ptr,
+                p_ptr,
+                M,
+                N,
+                x_stride_M,
+                x_stride_N,
+                p_stride_M,
+                p_stride_N,
+                BLOCK_N=BLOCK_N,
+                STEPS=STEPS,
+                INDEX=INDEX,
+            )
+
+
+# one binary for all lengths that do not divide into wide loads
+_scaled_softmax_weights_odd = triton.jit(do_not_specialize=["M", "N", "x_stride_M", "p_stride_M"])(
+    _scaled_softmax_weights.fn
+)
+
+
+@triton.jit(do_not_specialize=["M"])
 def _scaled_softmax_scaled(
     scale_ptr,
     y_ptr,
@@ -117,7 +177,8 @@ def _scaled_softmax_scaled(
     INDEX: tl.constexpr,
 ):
     """Resident: m in parallel by blocks, n in parallel by blocks."""
-    pid = tl.program_id(0).to(INDEX)
+    # the last first: L2 still holds what the launch before wrote last
+    pid = (tl.num_programs(0) - 1 - tl.program_id(0)).to(INDEX)
     n = (pid % tl.cdiv(N, BLOCK_N)) * BLOCK_N + tl.arange(0, BLOCK_N)
     m = (pid // tl.cdiv(N, BLOCK_N)) * BLOCK_M + tl.arange(0, BLOCK_M)
     p_at = p_ptr + m[:, None] * p_stride_M + n[None, :] * p_stride_N
@@ -132,6 +193,48 @@ def _scaled_softmax_scaled(
 
 def _configure_scaled_softmax_weights(M: int, N: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `weights` for one shape."""
+    if (N % 16 or launch.power_of_2(N, 64) != 4096) and launch.chosen(tuned, "_scaled_softmax_weights"):
+        if N % 16:
+            kernel = _scaled_softmax_weights_odd
+            BLOCK_M = launch.share(2048, launch.power_of_2(N, 64))
+            options = {
+                "FIRST": 6,
+                "LAST": 11,
+                "TOGETHER": 2048,
+                "BLOCK_N": 128 * (16 // width),
+                "STEPS": 1,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        elif N <= 4096:
+            kernel = _scaled_softmax_weights
+            BLOCK_M = launch.share(4096, launch.power_of_2(N, 64))
+            options = {
+                "FIRST": 6,
+                "LAST": 13,
+                "TOGETHER": 4096,
+                "BLOCK_N": 0,
+                "STEPS": 1,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        else:
+            kernel = _scaled_softmax_weights
+            BLOCK_M = 1
+            options = {
+                "FIRST": 13,
+                "LAST": 14,
+                "TOGETHER": 1,
+                "BLOCK_N": 256 * (16 // width),
+                "STEPS": 4,
+                "num_warps": 8,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        options = launch.over(options, tuned, "_scaled_softmax_weights")
+        return kernel, triton.cdiv(M, BLOCK_M), options
     BLOCK_N = launch.power_of_2(N, 64)
     if BLOCK_N <= 16384 and launch.chosen(tuned, "_scaled_softmax_weights_resident"):
         BLOCK_M = launch.rows(M, launch.share(4096, BLOCK_N))
@@ -350,6 +453,72 @@ def _scaled_softmax__fused_rows_streamed(
         tl.store(y_ptr + m * y_stride_M + n * y_stride_N, y, mask=n < N, eviction_policy="evict_first")
 
 
+@triton.jit(do_not_specialize=["M"])
+def _scaled_softmax__fused_rows(
+    x_ptr,
+    scale_ptr,
+    y_ptr,
+    M,
+    N,
+    x_stride_M,
+    x_stride_N,
+    scale_stride_N,
+    y_stride_M,
+    y_stride_N,
+    FIRST: tl.constexpr,
+    LAST: tl.constexpr,
+    TOGETHER: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    STEPS: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Rows of any length: in tiles of 2**FIRST to less than 2**LAST elements with TOGETHER elements a
+      program, and beyond streamed in chunks if BLOCK_N is not 0."""
+    place = 0
+    for power in tl.static_range(FIRST, LAST):
+        place += tl.cast(N > 1 << power, tl.int32)
+    for power in tl.static_range(FIRST, LAST):
+        if place == power - FIRST:
+            _scaled_softmax__fused_rows_resident(
+                x_ptr,
+                scale_ptr,
+                y_ptr,
+                M,
+                N,
+                x_stride_M,
+                x_stride_N,
+                scale_stride_N,
+                y_stride_M,
+                y_stride_N,
+                BLOCK_M=1 + (TOGETHER - 1) // (1 << power),
+                BLOCK_N=1 << power,
+                INDEX=INDEX,
+            )
+    if BLOCK_N > 0:
+        if place == LAST - FIRST:
+            _scaled_softmax__fused_rows_streamed(
+                x_ptr,
+                scale_ptr,
+                y_ptr,
+                M,
+                N,
+                x_stride_M,
+                x_stride_N,
+                scale_stride_N,
+                y_stride_M,
+                y_stride_N,
+                BLOCK_N=BLOCK_N,
+                STEPS=STEPS,
+                INDEX=INDEX,
+            )
+
+
+# one binary for all lengths that do not divide into wide loads
+_scaled_softmax__fused_rows_odd = triton.jit(do_not_specialize=["M", "N", "x_stride_M", "y_stride_M"])(
+    _scaled_softmax__fused_rows.fn
+)
+
+
 def _configure_scaled_softmax__fused_rows(
     M: int,
     N: int,
@@ -358,6 +527,48 @@ def _configure_scaled_softmax__fused_rows(
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `rows` for one shape."""
+    if (N % 16 or launch.power_of_2(N, 64) != 4096) and launch.chosen(tuned, "_scaled_softmax__fused_rows"):
+        if N % 16:
+            kernel = _scaled_softmax__fused_rows_odd
+            BLOCK_M = launch.share(2048, launch.power_of_2(N, 64))
+            options = {
+                "FIRST": 6,
+                "LAST": 11,
+                "TOGETHER": 2048,
+                "BLOCK_N": 128 * (16 // width),
+                "STEPS": 1,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        elif N <= 4096:
+            kernel = _scaled_softmax__fused_rows
+            BLOCK_M = launch.share(4096, launch.power_of_2(N, 64))
+            options = {
+                "FIRST": 6,
+                "LAST": 13,
+                "TOGETHER": 4096,
+                "BLOCK_N": 0,
+                "STEPS": 1,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        else:
+            kernel = _scaled_softmax__fused_rows
+            BLOCK_M = 1
+            options = {
+                "FIRST": 13,
+                "LAST": 14,
+                "TOGETHER": 1,
+                "BLOCK_N": 256 * (16 // width),
+                "STEPS": 4,
+                "num_warps": 8,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        options = launch.over(options, tuned, "_scaled_softmax__fused_rows")
+        return kernel, triton.cdiv(M, BLOCK_M), options
     BLOCK_N = launch.power_of_2(N, 64)
     if BLOCK_N <= 16384 and launch.chosen(tuned, "_scaled_softmax__fused_rows_resident"):
         BLOCK_M = launch.rows(M, launch.share(4096, BLOCK_N))
@@ -536,6 +747,66 @@ def _scaled_softmax__split_weights_streamed(
 
 
 @triton.jit(do_not_specialize=["M"])
+def _scaled_softmax__split_weights(
+    x_ptr,
+    p_ptr,
+    M,
+    N,
+    x_stride_M,
+    x_stride_N,
+    p_stride_M,
+    p_stride_N,
+    FIRST: tl.constexpr,
+    LAST: tl.constexpr,
+    TOGETHER: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    STEPS: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Rows of any length: in tiles of 2**FIRST to less than 2**LAST elements with TOGETHER elements a
+      program, and beyond streamed in chunks if BLOCK_N is not 0."""
+    place = 0
+    for power in tl.static_range(FIRST, LAST):
+        place += tl.cast(N > 1 << power, tl.int32)
+    for power in tl.static_range(FIRST, LAST):
+        if place == power - FIRST:
+            _scaled_softmax__split_weights_resident(
+                x_ptr,
+                p_ptr,
+                M,
+                N,
+                x_stride_M,
+                x_stride_N,
+                p_stride_M,
+                p_stride_N,
+                BLOCK_M=1 + (TOGETHER - 1) // (1 << power),
+                BLOCK_N=1 << power,
+                INDEX=INDEX,
+            )
+    if BLOCK_N > 0:
+        if place == LAST - FIRST:
+            _scaled_softmax__split_weights_streamed(
+                x_ptr,
+                p_ptr,
+                M,
+                N,
+                x_stride_M,
+                x_stride_N,
+                p_stride_M,
+                p_stride_N,
+                BLOCK_N=BLOCK_N,
+                STEPS=STEPS,
+                INDEX=INDEX,
+            )
+
+
+# one binary for all lengths that do not divide into wide loads
+_scaled_softmax__split_weights_odd = triton.jit(do_not_specialize=["M", "N", "x_stride_M", "p_stride_M"])(
+    _scaled_softmax__split_weights.fn
+)
+
+
+@triton.jit(do_not_specialize=["M"])
 def _scaled_softmax__split_scaled(
     scale_ptr,
     y_ptr,
@@ -552,7 +823,8 @@ def _scaled_softmax__split_scaled(
     INDEX: tl.constexpr,
 ):
     """Resident: m in parallel by blocks, n in parallel by blocks."""
-    pid = tl.program_id(0).to(INDEX)
+    # the last first: L2 still holds what the launch before wrote last
+    pid = (tl.num_programs(0) - 1 - tl.program_id(0)).to(INDEX)
     n = (pid % tl.cdiv(N, BLOCK_N)) * BLOCK_N + tl.arange(0, BLOCK_N)
     m = (pid // tl.cdiv(N, BLOCK_N)) * BLOCK_M + tl.arange(0, BLOCK_M)
     p_at = p_ptr + m[:, None] * p_stride_M + n[None, :] * p_stride_N
@@ -573,6 +845,50 @@ def _configure_scaled_softmax__split_weights(
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `weights` for one shape."""
+    if (N % 16 or launch.power_of_2(N, 64) != 4096) and launch.chosen(
+        tuned, "_scaled_softmax__split_weights"
+    ):
+        if N % 16:
+            kernel = _scaled_softmax__split_weights_odd
+            BLOCK_M = launch.share(2048, launch.power_of_2(N, 64))
+            options = {
+                "FIRST": 6,
+                "LAST": 11,
+                "TOGETHER": 2048,
+                "BLOCK_N": 128 * (16 // width),
+                "STEPS": 1,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        elif N <= 4096:
+            kernel = _scaled_softmax__split_weights
+            BLOCK_M = launch.share(4096, launch.power_of_2(N, 64))
+            options = {
+                "FIRST": 6,
+                "LAST": 13,
+                "TOGETHER": 4096,
+                "BLOCK_N": 0,
+                "STEPS": 1,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        else:
+            kernel = _scaled_softmax__split_weights
+            BLOCK_M = 1
+            options = {
+                "FIRST": 13,
+                "LAST": 14,
+                "TOGETHER": 1,
+                "BLOCK_N": 256 * (16 // width),
+                "STEPS": 4,
+                "num_warps": 8,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        options = launch.over(options, tuned, "_scaled_softmax__split_weights")
+        return kernel, triton.cdiv(M, BLOCK_M), options
     BLOCK_N = launch.power_of_2(N, 64)
     if BLOCK_N <= 16384 and launch.chosen(tuned, "_scaled_softmax__split_weights_resident"):
         BLOCK_M = launch.rows(M, launch.share(4096, BLOCK_N))

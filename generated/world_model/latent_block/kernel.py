@@ -4709,7 +4709,8 @@ def _latent_block__naive_weights_resident(
 
     p: multiplies by the reciprocal of what a launch has once.
     """
-    pid = tl.program_id(0).to(INDEX)
+    # the last first: L2 still holds what the launch before wrote last
+    pid = (tl.num_programs(0) - 1 - tl.program_id(0)).to(INDEX)
     i = (pid % tl.cdiv(L, BLOCK_I)) * BLOCK_I + tl.arange(0, BLOCK_I)
     h = pid // tl.cdiv(L, BLOCK_I) % H
     b = pid // tl.cdiv(L, BLOCK_I) // H
@@ -4751,7 +4752,8 @@ def _latent_block__naive_weights_streamed(
     p: multiplies by the reciprocal of what a launch has once.
     p: online beside p by g = exp(m_old - m_new).
     """
-    pid = tl.program_id(0).to(INDEX)
+    # the last first: L2 still holds what the launch before wrote last
+    pid = (tl.num_programs(0) - 1 - tl.program_id(0)).to(INDEX)
     i = pid % L
     h = pid // L % H
     b = pid // L // H
@@ -4793,6 +4795,81 @@ def _latent_block__naive_weights_streamed(
         p = e / p_sum
         p_at = p_ptr + b * p_stride_B + h * p_stride_H + i * p_stride_2 + j * p_stride_3
         tl.store(p_at, p, mask=j < L, eviction_policy="evict_first")
+
+
+@triton.jit(do_not_specialize=["H", "D"])
+def _latent_block__naive_weights(
+    s_ptr,
+    p_ptr,
+    L,
+    H,
+    D,
+    s_stride_B,
+    s_stride_H,
+    s_stride_2,
+    s_stride_3,
+    p_stride_B,
+    p_stride_H,
+    p_stride_2,
+    p_stride_3,
+    FIRST: tl.constexpr,
+    LAST: tl.constexpr,
+    TOGETHER: tl.constexpr,
+    BLOCK_L: tl.constexpr,
+    STEPS: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Rows of any length: in tiles of 2**FIRST to less than 2**LAST elements with TOGETHER elements a
+      program, and beyond streamed in chunks if BLOCK_J is not 0."""
+    place = 0
+    for power in tl.static_range(FIRST, LAST):
+        place += tl.cast(L > 1 << power, tl.int32)
+    for power in tl.static_range(FIRST, LAST):
+        if place == power - FIRST:
+            _latent_block__naive_weights_resident(
+                s_ptr,
+                p_ptr,
+                L,
+                H,
+                D,
+                s_stride_B,
+                s_stride_H,
+                s_stride_2,
+                s_stride_3,
+                p_stride_B,
+                p_stride_H,
+                p_stride_2,
+                p_stride_3,
+                BLOCK_I=1 + (TOGETHER - 1) // (1 << power),
+                BLOCK_J=1 << power,
+                INDEX=INDEX,
+            )
+    if BLOCK_J > 0:
+        if place == LAST - FIRST:
+            _latent_block__naive_weights_streamed(
+                s_ptr,
+                p_ptr,
+                L,
+                H,
+                D,
+                s_stride_B,
+                s_stride_H,
+                s_stride_2,
+                s_stride_3,
+                p_stride_B,
+                p_stride_H,
+                p_stride_2,
+                p_stride_3,
+                BLOCK_L=BLOCK_L,
+                STEPS=STEPS,
+                INDEX=INDEX,
+            )
+
+
+# one binary for all lengths that do not divide into wide loads
+_latent_block__naive_weights_odd = triton.jit(do_not_specialize=["L", "H", "D", "s_stride_B", "s_stride_H", "s_stride_2", "p_stride_B", "p_stride_H", "p_stride_2"])(
+    _latent_block__naive_weights.fn
+)
 
 
 @triton.jit
@@ -5471,6 +5548,50 @@ def _configure_latent_block__naive_weights(
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `weights` for one shape."""
+    if (L % 16 or launch.power_of_2(L, 64) not in (1024, 2048)) and launch.chosen(
+        tuned, "_latent_block__naive_weights"
+    ):
+        if L % 16:
+            kernel = _latent_block__naive_weights_odd
+            BLOCK_I = launch.share(2048, launch.power_of_2(L, 64))
+            options = {
+                "FIRST": 6,
+                "LAST": 11,
+                "TOGETHER": 2048,
+                "BLOCK_J": 128 * (16 // width),
+                "STEPS": 1,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        elif L <= 4096:
+            kernel = _latent_block__naive_weights
+            BLOCK_I = launch.share(4096, launch.power_of_2(L, 64))
+            options = {
+                "FIRST": 6,
+                "LAST": 13,
+                "TOGETHER": 4096,
+                "BLOCK_J": 0,
+                "STEPS": 1,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        else:
+            kernel = _latent_block__naive_weights
+            BLOCK_I = 1
+            options = {
+                "FIRST": 13,
+                "LAST": 14,
+                "TOGETHER": 1,
+                "BLOCK_J": 256 * (16 // width),
+                "STEPS": 4,
+                "num_warps": 8,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        options = launch.over(options, tuned, "_latent_block__naive_weights")
+        return kernel, B * H * triton.cdiv(L, BLOCK_I), options
     BLOCK_J = launch.power_of_2(L, 64)
     if BLOCK_J <= 16384 and launch.chosen(tuned, "_latent_block__naive_weights_resident"):
         BLOCK_I = launch.rows(L, launch.share(4096, BLOCK_J), B * H)
