@@ -219,14 +219,20 @@ class Placer(Sweeps):
 
         There no thread waits for others behind a store.
         """
-        if self.roles.stream or self.roles.products or not any(isinstance(self.nodes[n], Fold) for n in names):
+        if (
+            self.roles.stream
+            or self.roles.products
+            or not any(isinstance(self.nodes[n], Fold) for n in names)
+        ):
             return names
         loaded = {node.tensor for n in names if isinstance(node := self.nodes[n], Load)}
         whole = set(self.roles.tile)
         late = [
             n
             for n in names
-            if isinstance(node := self.nodes[n], Store) and not node.axes & whole and node.tensor not in loaded
+            if isinstance(node := self.nodes[n], Store)
+            and not node.axes & whole
+            and node.tensor not in loaded
         ]
         return [*(n for n in names if n not in late), *late]
 
