@@ -375,7 +375,7 @@ def _function_model(
         for text, variant in pairs:
             kernels.append(_kernel_model(op, k.plan, text, _kernel_doc(k.plan, variant, text)))
         if k.lengths is not None:
-            doc = "\n".join(wrap_doc(lengths_doc(k.lengths.lengths), "    ")).strip()
+            doc = safe_doc(lengths_doc(k.lengths.lengths))
             text = k.lengths.text
             kept = unspecialised_odd(op, k.plan, text, identifiers(op))
             alias = f"{odd(text.name)} = {_decorator(kept)[1:]}({text.name}.fn)"
