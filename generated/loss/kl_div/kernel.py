@@ -166,8 +166,7 @@ def _kl_div_rows(
     STEPS: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Rows of any length: in tiles of 2**FIRST to less than 2**LAST elements with TOGETHER elements a
-      program, and beyond streamed in chunks if BLOCK_V is not 0."""
+    """Rows in tiles of 2**FIRST to 2**LAST // 2 elements, beyond streamed where BLOCK_V is not 0."""
     place = 0
     for power in tl.static_range(FIRST, LAST):
         place += tl.cast(V > 1 << power, tl.int32)

@@ -112,8 +112,7 @@ def _rmsnorm_rows(
     STEPS: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Rows of any length: in tiles of 2**FIRST to less than 2**LAST elements with TOGETHER elements a
-      program, and beyond streamed in chunks if BLOCK_N is not 0."""
+    """Rows in tiles of 2**FIRST to 2**LAST // 2 elements, beyond streamed where BLOCK_N is not 0."""
     place = 0
     for power in tl.static_range(FIRST, LAST):
         place += tl.cast(N > 1 << power, tl.int32)
