@@ -378,8 +378,12 @@ def _function_model(
             doc = safe_doc(lengths_doc(k.lengths.lengths))
             text = k.lengths.text
             kept = unspecialised_odd(op, k.plan, text, identifiers(op))
-            alias = f"{odd(text.name)} = {_decorator(kept)[1:]}({text.name}.fn)"
-            kernels.append(_kernel_model(op, k.plan, text, doc, alias="\n".join(fold(alias))))
+            names = f"do_not_specialize=[{', '.join(map(quoted, kept))}]"
+            alias = [f"{odd(text.name)} = triton.jit({names})({text.name}.fn)"]
+            if len(alias[0]) > WIDTH:
+                broken = fold(f"    {names}", inside=True)
+                alias = [f"{odd(text.name)} = triton.jit(", *broken, f")({text.name}.fn)"]
+            kernels.append(_kernel_model(op, k.plan, text, doc, alias="\n".join(alias)))
     configures = tuple(
         _ConfigureModel(
             signature="\n".join(fold(f"def {c.name}({c.params}):")),

@@ -1438,9 +1438,19 @@ def _attention__unfused_weights(
 
 
 # one binary for all lengths that do not divide into wide loads
-_attention__unfused_weights_odd = triton.jit(do_not_specialize=["Hq", "L", "T", "s_stride_B", "s_stride_Hq", "s_stride_L", "p_stride_B", "p_stride_Hq", "p_stride_L"])(
-    _attention__unfused_weights.fn
-)
+_attention__unfused_weights_odd = triton.jit(
+    do_not_specialize=[
+        "Hq",
+        "L",
+        "T",
+        "s_stride_B",
+        "s_stride_Hq",
+        "s_stride_L",
+        "p_stride_B",
+        "p_stride_Hq",
+        "p_stride_L",
+    ]
+)(_attention__unfused_weights.fn)
 
 
 @triton.jit

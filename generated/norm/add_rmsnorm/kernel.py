@@ -199,9 +199,9 @@ def _add_rmsnorm_rows(
 
 
 # one binary for all lengths that do not divide into wide loads
-_add_rmsnorm_rows_odd = triton.jit(do_not_specialize=["M", "N", "x_stride_M", "residual_stride_M", "h_stride_M", "y_stride_M"])(
-    _add_rmsnorm_rows.fn
-)
+_add_rmsnorm_rows_odd = triton.jit(
+    do_not_specialize=["M", "N", "x_stride_M", "residual_stride_M", "h_stride_M", "y_stride_M"]
+)(_add_rmsnorm_rows.fn)
 
 
 def _configure_add_rmsnorm_rows(M: int, N: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):

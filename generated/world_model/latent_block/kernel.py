@@ -4866,9 +4866,19 @@ def _latent_block__naive_weights(
 
 
 # one binary for all lengths that do not divide into wide loads
-_latent_block__naive_weights_odd = triton.jit(do_not_specialize=["L", "H", "D", "s_stride_B", "s_stride_H", "s_stride_2", "p_stride_B", "p_stride_H", "p_stride_2"])(
-    _latent_block__naive_weights.fn
-)
+_latent_block__naive_weights_odd = triton.jit(
+    do_not_specialize=[
+        "L",
+        "H",
+        "D",
+        "s_stride_B",
+        "s_stride_H",
+        "s_stride_2",
+        "p_stride_B",
+        "p_stride_H",
+        "p_stride_2",
+    ]
+)(_latent_block__naive_weights.fn)
 
 
 @triton.jit
