@@ -379,10 +379,10 @@ def _function_model(
             text = k.lengths.text
             kept = unspecialised_odd(op, k.plan, text, identifiers(op))
             names = f"do_not_specialize=[{', '.join(map(quoted, kept))}]"
-            alias = [f"{odd(text.name)} = triton.jit({names})({text.name}.fn)"]
+            made = f"{odd(text.name)} = triton.jit("
+            alias = fold(f"{made}{names})({text.name}.fn)")
             if len(alias[0]) > WIDTH:
-                broken = fold(f"    {names}", inside=True)
-                alias = [f"{odd(text.name)} = triton.jit(", *broken, f")({text.name}.fn)"]
+                alias = [made, *fold(f"    {names}", inside=True), f")({text.name}.fn)"]
             kernels.append(_kernel_model(op, k.plan, text, doc, alias="\n".join(alias)))
     configures = tuple(
         _ConfigureModel(

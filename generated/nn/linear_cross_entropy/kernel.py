@@ -1219,9 +1219,9 @@ def _linear_cross_entropy__unfused_rows(
 
 
 # one binary for all lengths that do not divide into wide loads
-_linear_cross_entropy__unfused_rows_odd = triton.jit(
-    do_not_specialize=["M", "V", "z_stride_M"]
-)(_linear_cross_entropy__unfused_rows.fn)
+_linear_cross_entropy__unfused_rows_odd = triton.jit(do_not_specialize=["M", "V", "z_stride_M"])(
+    _linear_cross_entropy__unfused_rows.fn
+)
 
 
 def _configure_linear_cross_entropy__unfused_logits(

@@ -570,9 +570,9 @@ def _layernorm_stats_rows(
 
 
 # one binary for all lengths that do not divide into wide loads
-_layernorm_stats_rows_odd = triton.jit(
-    do_not_specialize=["M", "N", "x_stride_M", "y_stride_M"]
-)(_layernorm_stats_rows.fn)
+_layernorm_stats_rows_odd = triton.jit(do_not_specialize=["M", "N", "x_stride_M", "y_stride_M"])(
+    _layernorm_stats_rows.fn
+)
 
 
 def _configure_layernorm_stats_rows(M: int, N: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):

@@ -186,9 +186,9 @@ def _rmsnorm_fp8_rows(
 
 
 # one binary for all lengths that do not divide into wide loads
-_rmsnorm_fp8_rows_odd = triton.jit(
-    do_not_specialize=["M", "N", "x_stride_M", "q_stride_M"]
-)(_rmsnorm_fp8_rows.fn)
+_rmsnorm_fp8_rows_odd = triton.jit(do_not_specialize=["M", "N", "x_stride_M", "q_stride_M"])(
+    _rmsnorm_fp8_rows.fn
+)
 
 
 def _configure_rmsnorm_fp8_rows(M: int, N: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):

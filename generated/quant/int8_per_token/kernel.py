@@ -149,9 +149,9 @@ def _int8_per_token_rows(
 
 
 # one binary for all lengths that do not divide into wide loads
-_int8_per_token_rows_odd = triton.jit(
-    do_not_specialize=["M", "N", "x_stride_M", "q_stride_M"]
-)(_int8_per_token_rows.fn)
+_int8_per_token_rows_odd = triton.jit(do_not_specialize=["M", "N", "x_stride_M", "q_stride_M"])(
+    _int8_per_token_rows.fn
+)
 
 
 def _configure_int8_per_token_rows(M: int, N: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):

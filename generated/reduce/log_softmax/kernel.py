@@ -151,9 +151,9 @@ def _log_softmax_rows(
 
 
 # one binary for all lengths that do not divide into wide loads
-_log_softmax_rows_odd = triton.jit(
-    do_not_specialize=["M", "N", "x_stride_M", "y_stride_M"]
-)(_log_softmax_rows.fn)
+_log_softmax_rows_odd = triton.jit(do_not_specialize=["M", "N", "x_stride_M", "y_stride_M"])(
+    _log_softmax_rows.fn
+)
 
 
 def _configure_log_softmax_rows(M: int, N: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):

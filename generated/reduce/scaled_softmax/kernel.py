@@ -154,9 +154,9 @@ def _scaled_softmax_weights(
 
 
 # one binary for all lengths that do not divide into wide loads
-_scaled_softmax_weights_odd = triton.jit(
-    do_not_specialize=["M", "N", "x_stride_M", "p_stride_M"]
-)(_scaled_softmax_weights.fn)
+_scaled_softmax_weights_odd = triton.jit(do_not_specialize=["M", "N", "x_stride_M", "p_stride_M"])(
+    _scaled_softmax_weights.fn
+)
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -512,9 +512,9 @@ def _scaled_softmax__fused_rows(
 
 
 # one binary for all lengths that do not divide into wide loads
-_scaled_softmax__fused_rows_odd = triton.jit(
-    do_not_specialize=["M", "N", "x_stride_M", "y_stride_M"]
-)(_scaled_softmax__fused_rows.fn)
+_scaled_softmax__fused_rows_odd = triton.jit(do_not_specialize=["M", "N", "x_stride_M", "y_stride_M"])(
+    _scaled_softmax__fused_rows.fn
+)
 
 
 def _configure_scaled_softmax__fused_rows(
@@ -798,9 +798,9 @@ def _scaled_softmax__split_weights(
 
 
 # one binary for all lengths that do not divide into wide loads
-_scaled_softmax__split_weights_odd = triton.jit(
-    do_not_specialize=["M", "N", "x_stride_M", "p_stride_M"]
-)(_scaled_softmax__split_weights.fn)
+_scaled_softmax__split_weights_odd = triton.jit(do_not_specialize=["M", "N", "x_stride_M", "p_stride_M"])(
+    _scaled_softmax__split_weights.fn
+)
 
 
 @triton.jit(do_not_specialize=["M"])

@@ -123,9 +123,9 @@ def _cumulative_sum_rows(
 
 
 # one binary for all lengths that do not divide into wide loads
-_cumulative_sum_rows_odd = triton.jit(
-    do_not_specialize=["M", "N", "x_stride_M", "y_stride_M"]
-)(_cumulative_sum_rows.fn)
+_cumulative_sum_rows_odd = triton.jit(do_not_specialize=["M", "N", "x_stride_M", "y_stride_M"])(
+    _cumulative_sum_rows.fn
+)
 
 
 def _configure_cumulative_sum_rows(M: int, N: int, *, tuned: launch.Tuning = launch.UNTUNED):
