@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from opspec.emit.host import host_int, strip_parens, tuple_text
-from opspec.ir.bounds import Facts, equal, prove
+from opspec.ir.bounds import Facts, domain, equal, prove
 from opspec.ir.dtypes import compute_dtype
 from opspec.ir.integers import Atom, Datum, Dim, FloorDiv, Greatest, Index, Int, Least, Mod
 from opspec.ir.program import Define, Op
@@ -78,12 +78,21 @@ class TorchAccess:
 
     def _gathered(self, at: list[Int], extents: list[Int], axes: tuple[str, ...]) -> list[str]:
         parts = [self.integer(i, axes) for i in at]
-        if self.guards:
-            # torch reads both branches of a `where`: keep the one not taken inside
-            for k, i in enumerate(at):
-                if i.index is None and (i.free_indices() or i.tensors()):
-                    parts[k] = f"({parts[k]}).clamp(0, {host_int(extents[k], self.names, tight=True)} - 1)"
+        for k, i in enumerate(at):
+            # torch reads both branches of a `where`, and what lies outside a domain: keep it inside
+            varies = i.index is None and bool(i.free_indices() or i.tensors())
+            if varies and (self.guards or self._leaves(i, extents[k])):
+                parts[k] = f"({parts[k]}).clamp(0, {host_int(extents[k], self.names, tight=True)} - 1)"
         return parts
+
+    def _leaves(self, i: Int, extent: Int) -> bool:
+        """Whether an index without data may leave its axis where only a domain, or nothing, keeps it inside."""
+        uppers = {h: self.upper(h) for h in i.free_indices()}
+        if i.tensors() or any(u is None for u in uppers.values()):
+            return False
+        ranges = [Range(index=h, upper=u) for h, u in uppers.items() if u is not None]
+        facts = self.facts.extended(domain(ranges))
+        return not (prove(i, facts) and prove(extent - 1 - i, facts))
 
     def view(self, name: str, at: list[Int], extents: list[Int]) -> tuple[str, list[str]] | None:
         """As slices, with axes cut in two or repeated, and which index each axis then is; None for a gather."""
