@@ -248,7 +248,9 @@ def unspecialised_odd(op: Op, plan: Plan, text: KernelText, names: Mapping[str, 
 
 def lengths_doc(lengths: Lengths) -> str:
     """What such a kernel does, in words."""
-    return f"Rows in tiles of 2**FIRST to 2**LAST // 2 elements, beyond streamed where {lengths.block} is not 0."
+    return (
+        f"Rows in tiles of 2**FIRST to 2**LAST // 2 elements, beyond streamed where {lengths.block} is not 0."
+    )
 
 
 __all__ = ["Lengths", "any_length", "lengths_doc", "odd", "print_lengths", "unspecialised_odd"]
