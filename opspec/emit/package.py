@@ -382,7 +382,7 @@ def _function_model(
             made = f"{odd(text.name)} = triton.jit("
             alias = fold(f"{made}{names})({text.name}.fn)")
             if len(alias[0]) > WIDTH:
-                alias = [made, *fold(f"    {names}", inside=True), f")({text.name}.fn)"]
+                alias = [made, *fold(f"    {names}"), f")({text.name}.fn)"]
             kernels.append(_kernel_model(op, k.plan, text, doc, alias="\n".join(alias)))
     configures = tuple(
         _ConfigureModel(
