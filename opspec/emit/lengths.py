@@ -54,7 +54,8 @@ class Class:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lengths:
-    """Rows along an axis of ``extent``, whose tile is ``block``; ``rows``: the block of rows, where there is one.
+    """Rows along an axis of ``extent``, whose tile is ``tile`` where it is held whole and ``block`` where it streams;
+    ``rows`` and ``rows_beyond``: the block of rows, where there is one.
 
     ``step``: that of a stream in steps and ``chunk`` lanes a warp. The first of ``classes`` is for rows of odd
     length, whose kernel is not specialised for any. ``own``: tiles that are binaries of their own for rows whose
@@ -62,8 +63,10 @@ class Lengths:
     """
 
     extent: str
+    tile: str
     block: str
     rows: str | None
+    rows_beyond: str | None
     step: str | None
     chunk: int
     least: int
@@ -94,8 +97,8 @@ class Lengths:
             if c.last > c.first:
                 kernel = name if k else odd(name)
                 given = {"FIRST": c.first, "LAST": c.last, "TOGETHER": c.together}
-            elif self.step is None and self.rows is not None:
-                given = {self.rows: 1}
+            elif self.rows_beyond is not None:
+                given = {self.rows_beyond: 1}
             given |= {self.block: lanes if c.steps else 0}
             given |= {self.step: c.steps or 1} if self.step is not None else {}
             given |= {"num_warps": c.warps, "num_stages": self.stages if c.steps else 1}
@@ -153,8 +156,10 @@ def any_length(
         return None
     return Lengths(
         extent=text,
-        block=texts[0].blocks[axis],
+        tile=texts[0].blocks[axis],
+        block=texts[1].blocks[axis],
         rows=texts[0].blocks[others[0]] if others else None,
+        rows_beyond=texts[1].blocks.get(others[0]) if others else None,
         step=texts[1].blocks[f"{axis}.step"] if streamed.roles.laned is not None else None,
         chunk=max(min(sizes.chunk, SHORT) // (128 if streamed.roles.laned is not None else MANY), 1),
         least=sizes.least,
@@ -213,9 +218,9 @@ def print_lengths(name: str, texts: tuple[KernelText, ...], lengths: Lengths) ->
     whole, streamed = texts
     at, place = (n if n not in streamed.params else f"{n}_" for n in ("power", "place"))
     extent = operand(lengths.extent)
-    blocks = {lengths.block: f"1 << {at}", lengths.rows: f"1 + (TOGETHER - 1) // (1 << {at})"}
+    blocks = {lengths.tile: f"1 << {at}", lengths.rows: f"1 + (TOGETHER - 1) // (1 << {at})"}
     passed = [f"{c}={blocks.get(c, c)}" for c in whole.constexprs]
-    ones = [f"{c}={1 if c == lengths.rows else c}" for c in streamed.constexprs]
+    ones = [f"{c}={1 if c == lengths.rows_beyond else c}" for c in streamed.constexprs]
     lines = [
         f"    {place} = 0",
         f"    for {at} in tl.static_range(FIRST, LAST):",
@@ -230,7 +235,7 @@ def print_lengths(name: str, texts: tuple[KernelText, ...], lengths: Lengths) ->
     return KernelText(
         name=name,
         params=streamed.params,
-        constexprs=(*CONSTANTS, *(c for c in streamed.constexprs if c != lengths.rows)),
+        constexprs=(*CONSTANTS, *(c for c in streamed.constexprs if c != lengths.rows_beyond)),
         lines=tuple(f for line in lines for f in fold(line)),
         helpers=(),
         blocks={},

@@ -4819,7 +4819,7 @@ def _latent_block__naive_weights(
     STEPS: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Rows in tiles of 2**FIRST to 2**LAST // 2 elements, beyond streamed where BLOCK_J is not 0."""
+    """Rows in tiles of 2**FIRST to 2**LAST // 2 elements, beyond streamed where BLOCK_L is not 0."""
     place = 0
     for power in tl.static_range(FIRST, LAST):
         place += tl.cast(L > 1 << power, tl.int32)
@@ -4843,7 +4843,7 @@ def _latent_block__naive_weights(
                 BLOCK_J=1 << power,
                 INDEX=INDEX,
             )
-    if BLOCK_J > 0:
+    if BLOCK_L > 0:
         if place == LAST - FIRST:
             _latent_block__naive_weights_streamed(
                 s_ptr,
@@ -5567,7 +5567,7 @@ def _configure_latent_block__naive_weights(
                 "FIRST": 6,
                 "LAST": 11,
                 "TOGETHER": 2048,
-                "BLOCK_J": 128 * (16 // width),
+                "BLOCK_L": 128 * (16 // width),
                 "STEPS": 1,
                 "num_warps": 4,
                 "num_stages": 1,
@@ -5580,7 +5580,7 @@ def _configure_latent_block__naive_weights(
                 "FIRST": 6,
                 "LAST": 13,
                 "TOGETHER": 4096,
-                "BLOCK_J": 0,
+                "BLOCK_L": 0,
                 "STEPS": 1,
                 "num_warps": 4,
                 "num_stages": 1,
@@ -5593,7 +5593,7 @@ def _configure_latent_block__naive_weights(
                 "FIRST": 13,
                 "LAST": 14,
                 "TOGETHER": 1,
-                "BLOCK_J": 256 * (16 // width),
+                "BLOCK_L": 256 * (16 // width),
                 "STEPS": 4,
                 "num_warps": 8,
                 "num_stages": 1,
