@@ -283,6 +283,7 @@ INT8 = """op f[M, N](x: bf16[M, N]) -> q: i8[M, N], scale: f32[M] {
     q[m, n] = i8.sat(round(x[m, n] / scale[m]))
   }
 }
+workload tokens for f { M = 16384, N = 4096 }
 """
 
 
