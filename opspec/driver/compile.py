@@ -150,7 +150,6 @@ def started(
     mine = tuple(given.get(t.name) for t in taken_tensors(launch, used.params)) if used.tiles else None
     if set(text.edges) - set(partial.edges):
         options = runtime.without_edges(options, *text.split.kept_edges(text))
-    options = {k: v for k, v in options.items() if k in used.constexprs or not k.isupper()}
     if "GROUP" in used.constexprs:
         options["GROUP"] = TOGETHER
     return getattr(kernels, used.name), options, mine
@@ -230,6 +229,9 @@ def _compile(
             ordered[name] = signature[name]
             if name in values and values[name] % 16 == 0:
                 attributes[(position,)] = [["tt.divisibility", 16]]
+    unknown = [k for k in options if k not in kernel.arg_names]
+    if unknown:  # a launch would stop at it
+        raise TypeError(f"{kernel.fn.__name__} takes no {', '.join(unknown)}")
     constants = {k: v for k, v in constants.items() if k in kernel.arg_names}
     source = ASTSource(fn=kernel, signature=ordered, constexprs=constants, attrs=attributes)
     gpu = GPUTarget(target.backend, target.arch, target.warp)

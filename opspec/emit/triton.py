@@ -63,8 +63,10 @@ def print_kernel(
     tiles = {t: tile for t, tile in describe(program, halves.packed).items() if t not in keep}
     if not tiles:
         return text
-    own = _Printer(program, shorten(f"{base}_described"), tiles, halves, backwards=backwards)
-    return replace(text, described=own.kernel())
+    own = _Printer(program, shorten(f"{base}_described"), tiles, halves, backwards=backwards).kernel()
+    # a launch gives both the same blocks, though a descriptor may know one that nothing else here names
+    told = tuple(dict.fromkeys((*(c for c in text.constexprs if c in text.blocks.values()), *own.constexprs)))
+    return replace(text, described=replace(own, constexprs=told))
 
 
 class _Printer(Loops):

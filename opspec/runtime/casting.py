@@ -7,7 +7,7 @@ import triton.language as tl
 
 from opspec.runtime.arithmetic import round_even
 from opspec.runtime.folding import maximum, minimum
-from opspec.runtime.targets import nvidia
+from opspec.runtime.targets import nvidia, threads
 
 
 @triton.jit
@@ -48,7 +48,7 @@ def clamp_to(x, low, high):
 def to_i8_sat(x):
     """To i8, rounded to nearest even and saturating; NaN gives 0."""
     x = x.to(tl.float32)
-    if nvidia():
+    if nvidia() and x.numel >= 4 * threads():
         return tl.inline_asm_elementwise(
             """
             {

@@ -14,4 +14,11 @@ def nvidia(_semantic=None):
     return tl.constexpr(getattr(options, "backend_name", "") == "cuda")
 
 
+def threads(_semantic=None):
+    """How many threads a program has; 0 in the interpreter."""
+    options = getattr(getattr(_semantic, "builder", None), "options", None)
+    return tl.constexpr(32 * getattr(options, "num_warps", 0))
+
+
 setattr(nvidia, tl.core.TRITON_BUILTIN, True)  # evaluated while a kernel is compiled
+setattr(threads, tl.core.TRITON_BUILTIN, True)

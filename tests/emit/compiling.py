@@ -1,7 +1,7 @@
 """A process that compiles the kernels of specs for a GPU that isn't there; one JSON line a request.
 
 A request has ``text``, ``op`` (all of them otherwise), ``extents`` (each gives all dims one extent, or maps dims to theirs), ``target`` and
-``wide`` (offsets of 64 bits). The answer lists what was compiled, with registers, spills and shared memory
+``wide`` (offsets of 64 bits) or ``tiny`` (blocks of a few elements). The answer lists what was compiled, with registers, spills and shared memory
 where asked, or ``broken``. With ``binaries`` (dims by name, many times) it says instead how many binaries
 calls of ``op`` (the first otherwise) on contiguous inputs of those shapes need, other dims and dtypes as the
 op's first workload has them; a ``spec`` by its path under ``specs`` is counted as it was generated. With ``exact``, a case of ``module``, it runs that.
@@ -35,6 +35,8 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
                 return {"right": True}
             if "binaries" in request:
                 return {"binaries": _binaries(request, Path(folder))}
+            if request.get("launches"):
+                return {"launches": _launches(request, Path(folder))}
             return {"compiled": _compile(request, Path(folder))}
         except Failure as failure:
             return {"refused": [d.code.code for d in failure.diagnostics]}
@@ -87,7 +89,32 @@ def _binaries(request: dict[str, Any], folder: Path) -> int:
     return binaries(getattr(verify.load_module(path), f"_{op.name}__operator"), inputs, whole)
 
 
+def _launches(request: dict[str, Any], folder: Path) -> list[str]:
+    """Kernels that would start at each workload, with what they are given; nothing is compiled."""
+    import types
+    from unittest.mock import patch
+
+    from opspec.emit.package import build_package
+    from opspec.frontend import load
+
+    spec, path = folder / "spec.op", folder / "kernel.py"
+    spec.write_text(request["text"], encoding="utf-8")
+    module = load(spec)
+    package = build_package(module, "spec.op", limits())
+    path.write_text(package.files["kernel.py"], encoding="utf-8")
+    kernels = verify.load_module(path)
+    nothing = types.SimpleNamespace(asm={}, metadata=types.SimpleNamespace(shared=0))
+    with patch("triton.compile", lambda *_, **__: nothing):
+        return [
+            c.kernel
+            for (name, _), launches in package.launches.items()
+            if (op := module.op(name)) is not None
+            for c in compiling.compile_first_choices(module, op, launches, kernels, target("sm_90"))
+        ]
+
+
 def _compile(request: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
+    from opspec.emit.configure import SMALL, Sizes
     from opspec.emit.package import build_package
     from opspec.emit.signature import identifiers
     from opspec.frontend import load
@@ -95,7 +122,7 @@ def _compile(request: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
     spec = folder / "spec.op"
     spec.write_text(request["text"], encoding="utf-8")
     module = load(spec)
-    package = build_package(module, "spec.op", limits())
+    package = build_package(module, "spec.op", limits(), SMALL if request.get("tiny") else Sizes())
     path = folder / "kernel.py"
     path.write_text(package.files["kernel.py"], encoding="utf-8")
     kernels = verify.load_module(path)

@@ -159,6 +159,23 @@ def test_what_waits_in_registers_is_found():
     assert held_operands(WAITING.replace("%w = ttng.warp_group_dot", "%w = other.dot")) == []
 
 
+SPECS = sorted((HERE.parents[1] / "specs").glob("*/*.op"))
+
+
+@pytest.mark.parametrize("path", [*SPECS, *CORPUS], ids=lambda p: p.stem)
+def test_a_launch_gives_a_kernel_what_it_takes(path: Path):
+    answer = compiled(path.read_text(encoding="utf-8"), launches=True)
+    assert "broken" not in answer, answer["broken"]
+
+
+def test_four_bytes_are_rounded_at_once_where_a_thread_has_four():
+    text = "op q[M, N](x: f32[M, N]) -> y: i8[M, N] { kernel k { y[m, n] = i8.sat(x[m, n]) } }\n"
+    for tiny in (False, True):
+        answer = compiled(text, {"M": 3, "N": 40}, ttir=True, tiny=tiny)
+        assert "broken" not in answer, answer["broken"]
+        assert all(("cvt.pack.sat.s8" in row["ptx"]) is not tiny for row in answer["compiled"])
+
+
 def test_a_product_of_ieee_f32_does_not():
     answer = compiled(
         "op mm[M, N, K](a: f32[M, K], b: f32[K, N]) -> c: f32[M, N] { kernel k { c[m, n] = sum[k](a[m, k] * b[k, n]) } }\n",

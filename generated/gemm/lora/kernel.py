@@ -290,6 +290,7 @@ def _lora_up_streamed0_described(
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
+    BLOCK_R: tl.constexpr,
     GROUP: tl.constexpr,
 ):
     """Streamed: m in parallel by blocks, n in parallel by blocks, r whole, k streamed; tiles move through descriptors."""
