@@ -166,16 +166,19 @@ def any_length(
         stages=stream.stages,
         streamed=texts[1].name,
         aligned=sizes.aligned,
-        own=_own(extent, cases, sizes),
+        own=_own(extent, cases, sizes, several=stream.warps > FEW),
         classes=_classes(text, sizes, stream),
     )
 
 
-def _own(extent: Int, cases: Sequence[Mapping[str, int]], sizes: Sizes) -> tuple[int, ...]:
-    """The tiles of lengths that workloads state."""
+def _own(
+    extent: Int, cases: Sequence[Mapping[str, int]], sizes: Sizes, *, several: bool
+) -> tuple[int, ...]:
+    """The tiles of lengths that workloads state; of those that stream only where it takes ``several`` sweeps, whose
+    steps are fewer beside a tile."""
     lengths = [n for c in cases if (n := extent.evaluate(c)) % sizes.aligned == 0]
     tiles = {max(sizes.least, 1 << max(n - 1, 0).bit_length()) for n in lengths}
-    return tuple(sorted(t for t in tiles if t <= sizes.resident))
+    return tuple(sorted(t for t in tiles if several or t <= sizes.resident))
 
 
 def operand(extent: str) -> str:

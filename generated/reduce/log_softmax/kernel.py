@@ -158,7 +158,9 @@ _log_softmax_rows_odd = triton.jit(do_not_specialize=["M", "N", "x_stride_M", "y
 
 def _configure_log_softmax_rows(M: int, N: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `rows` for one shape."""
-    if (N % 16 or launch.power_of_2(N, 64) != 4096) and launch.chosen(tuned, "_log_softmax_rows"):
+    if (N % 16 or launch.power_of_2(N, 64) not in (4096, 32768)) and launch.chosen(
+        tuned, "_log_softmax_rows"
+    ):
         if N % 16:
             kernel = _log_softmax_rows_odd
             BLOCK_M = launch.share(2048, launch.power_of_2(N, 64))

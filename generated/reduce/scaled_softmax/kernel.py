@@ -192,7 +192,9 @@ def _scaled_softmax_scaled(
 
 def _configure_scaled_softmax_weights(M: int, N: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `weights` for one shape."""
-    if (N % 16 or launch.power_of_2(N, 64) != 4096) and launch.chosen(tuned, "_scaled_softmax_weights"):
+    if (N % 16 or launch.power_of_2(N, 64) not in (4096, 32768)) and launch.chosen(
+        tuned, "_scaled_softmax_weights"
+    ):
         if N % 16:
             kernel = _scaled_softmax_weights_odd
             BLOCK_M = launch.share(2048, launch.power_of_2(N, 64))
@@ -525,7 +527,9 @@ def _configure_scaled_softmax__fused_rows(
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `rows` for one shape."""
-    if (N % 16 or launch.power_of_2(N, 64) != 4096) and launch.chosen(tuned, "_scaled_softmax__fused_rows"):
+    if (N % 16 or launch.power_of_2(N, 64) not in (4096, 32768)) and launch.chosen(
+        tuned, "_scaled_softmax__fused_rows"
+    ):
         if N % 16:
             kernel = _scaled_softmax__fused_rows_odd
             BLOCK_M = launch.share(2048, launch.power_of_2(N, 64))
@@ -842,7 +846,7 @@ def _configure_scaled_softmax__split_weights(
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `weights` for one shape."""
-    if (N % 16 or launch.power_of_2(N, 64) != 4096) and launch.chosen(
+    if (N % 16 or launch.power_of_2(N, 64) not in (4096, 32768)) and launch.chosen(
         tuned, "_scaled_softmax__split_weights"
     ):
         if N % 16:

@@ -159,7 +159,9 @@ _softmax_rows_odd = triton.jit(do_not_specialize=["M", "N", "x_stride_M", "y_str
 
 def _configure_softmax_rows(M: int, N: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `rows` for one shape."""
-    if (N % 16 or launch.power_of_2(N, 64) not in (256, 4096)) and launch.chosen(tuned, "_softmax_rows"):
+    if (N % 16 or launch.power_of_2(N, 64) not in (256, 4096, 32768)) and launch.chosen(
+        tuned, "_softmax_rows"
+    ):
         if N % 16:
             kernel = _softmax_rows_odd
             BLOCK_M = launch.share(2048, launch.power_of_2(N, 64))

@@ -130,7 +130,9 @@ _cumulative_sum_rows_odd = triton.jit(do_not_specialize=["M", "N", "x_stride_M",
 
 def _configure_cumulative_sum_rows(M: int, N: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `rows` for one shape."""
-    if (N % 16 or launch.power_of_2(N, 64) != 4096) and launch.chosen(tuned, "_cumulative_sum_rows"):
+    if (N % 16 or launch.power_of_2(N, 64) not in (4096, 32768)) and launch.chosen(
+        tuned, "_cumulative_sum_rows"
+    ):
         if N % 16:
             kernel = _cumulative_sum_rows_odd
             BLOCK_M = launch.share(2048, launch.power_of_2(N, 64))
