@@ -171,9 +171,7 @@ def any_length(
     )
 
 
-def _own(
-    extent: Int, cases: Sequence[Mapping[str, int]], sizes: Sizes, *, several: bool
-) -> tuple[int, ...]:
+def _own(extent: Int, cases: Sequence[Mapping[str, int]], sizes: Sizes, *, several: bool) -> tuple[int, ...]:
     """The tiles of lengths that workloads state; of those that stream only where it takes ``several`` sweeps, whose
     steps are fewer beside a tile."""
     lengths = [n for c in cases if (n := extent.evaluate(c)) % sizes.aligned == 0]
