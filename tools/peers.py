@@ -6,7 +6,7 @@ Each is called like the op, what vendors ship through PyTorch. By family:
   `flash_window`
 - gemm: `cublas_matmul`, `cublas_matmul_nt`, `cublas_matmul_tn`, `cublas_matmul_tt`, `cublas_batched_matmul`, `cublas_lora`,
   `cublas_gated_mlp`, `cublaslt_gelu`, `scaled_mm`, `scaled_mm_f32`, `scaled_mm_block`, `int8pack_mm`, `int4pack_mm`
-- nn: `cublas_experts`
+- nn: `cublas_experts`; world model: `cudnn_latent_block`
 
 What PyTorch has as one operation of its own is in ``tools/peers_aten.py``; libraries to install have files of theirs:
 ``tools/peers_liger.py``, ``tools/peers_quack.py``, ``tools/peers_fla.py``.
@@ -44,6 +44,27 @@ def cudnn_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.
     """Every query sees every key: q [B, Hq, L, D], k and v [B, Hkv, T, D]."""
     with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
         return F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+
+
+@torch.compile  # type: ignore[untyped-decorator]
+def projected(x: torch.Tensor, *weights: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Products of x [B, L, C] and each of the weights [C, H, D]: [B, H, L, D]."""
+    return tuple((x @ w.flatten(1)).unflatten(-1, w.shape[1:]).transpose(1, 2) for w in weights)
+
+
+@torch.compile  # type: ignore[untyped-decorator]
+def joined(o: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """The product of o [B, H, L, D] and a weight [H, D, C]: [B, L, C]."""
+    return o.transpose(1, 2).flatten(2) @ weight.flatten(0, 1)
+
+
+def cudnn_latent_block(
+    x: torch.Tensor, wq: torch.Tensor, wk: torch.Tensor, wv: torch.Tensor, wo: torch.Tensor
+) -> torch.Tensor:
+    """Compiled projections around cuDNN's attention: x [B, L, C], wq, wk, wv [C, H, D], wo [H, D, C]."""
+    q, k, v = projected(x, wq, wk, wv)
+    with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+        return joined(F.scaled_dot_product_attention(q, k, v), wo)
 
 
 def cudnn_attention_lse(
