@@ -151,7 +151,7 @@ def started(
     if set(text.edges) - set(partial.edges):
         options = runtime.without_edges(options, *text.split.kept_edges(text))
     if "GROUP" in used.constexprs:
-        options["GROUP"] = TOGETHER
+        options = {**options, "GROUP": TOGETHER}
     return getattr(kernels, used.name), options, mine
 
 

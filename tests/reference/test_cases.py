@@ -156,7 +156,9 @@ def test_workloads_lend_their_ratios():
 
 def test_workloads_lend_their_tiles_to_few_programs():
     long = Workload(name="long", op="op", cases=((1.0, (("M", 8192), ("N", 64))),))
-    case = next(c for c in cases(softmax(), {}, 12, 0, workloads=[long]) if "few programs of `long`" in c.words)
+    case = next(
+        c for c in cases(softmax(), {}, 12, 0, workloads=[long]) if "few programs of `long`" in c.words
+    )
     assert case.dims == {"M": 256, "N": 64}
     small = next(
         c for c in cases(softmax(), {}, 12, 0, workloads=[long], limit=1 << 12) if "few programs" in c.words

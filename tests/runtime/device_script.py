@@ -102,7 +102,10 @@ def main() -> None:
     far = x[np.abs(x) >= 2.0**-126]
     thirds = run("div_fast", x)
     whole = np.abs(x / 3) >= 2.0**-126  # below that a quotient may be 0
-    report["inverse"], report["div_fast"] = ulps(run("inverse", far), 1 / far), ulps(thirds[whole], x[whole] / 3)
+    report["inverse"], report["div_fast"] = (
+        ulps(run("inverse", far), 1 / far),
+        ulps(thirds[whole], x[whole] / 3),
+    )
     report["div_fast is near or 0"] = bool(
         np.all((thirds == 0) | (np.abs(thirds - x / 3) <= np.abs(x) * 2.0**-23 + 2.0**-149))
     )
