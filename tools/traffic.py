@@ -28,7 +28,6 @@ from opspec.driver.tune import Subject, probe
 from opspec.emit.launcher import function_name
 from opspec.emit.package import build_package
 from opspec.frontend import load
-from opspec.ir.program import Op
 from opspec.runtime.bench.inputs import make_set
 from opspec.runtime.bench.model import Driver, cases
 from opspec.runtime.bench.packages import load_drivers
@@ -76,17 +75,14 @@ def parts(text: str) -> tuple[str, str, str | None]:
     return spec, op, workload or None
 
 
-def derived(spec: str, op: Op, workload: str) -> list[Derived]:
+def derived(subject: Subject, workload: str) -> list[Derived]:
     """Each kernel of an op at the blocks that its launcher chooses."""
-    launches = build_package(load(Path(spec)), spec, limits()).launches[op.name, ""]
-    driver = driver_of(spec, op.name)
-    case = cases(driver, workload)[-1]
-    subject = Subject(op=op, driver=driver, launches=launches, name=function_name(op, ""), limits=limits())
-    inputs = make_set(driver, case, seed=0, device="cuda")
+    op, case = subject.op, cases(subject.driver, workload)[-1]
+    inputs = make_set(subject.driver, case, seed=0, device="cuda")
     dtypes = dict(case.dtypes)
     costs = cost(op, dtypes)
     found = []
-    for launch in launches:
+    for launch in subject.launches:
         _, variant, options = probe(subject, inputs, launch, {})
         place = [t.name for t in launch.texts].index(variant)
         program = launch.plan.variants[place].program
@@ -165,9 +161,17 @@ def main() -> int:
         op = module.op(name)
         if op is None:
             parser.error(f"`{spec}` has no op `{name}`")
+        launches = build_package(module, spec, limits()).launches[name, ""]
+        subject = Subject(
+            op=op,
+            driver=driver_of(spec, name),
+            launches=launches,
+            name=function_name(op, ""),
+            limits=limits(),
+        )
         for workload in [w.name for w in module.workloads_of(name) if only in (None, w.name)]:
             seen, table = counted(spec, name, workload)
-            said = {d.kernel: d for d in derived(spec, op, workload)}
+            said = {d.kernel: d for d in derived(subject, workload)}
             for launch in seen:
                 print(line(workload, launch, said.get(launch.kernel.removesuffix("_described"))), flush=True)
             tables.append(table)

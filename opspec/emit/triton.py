@@ -458,7 +458,7 @@ class _Printer(Loops):
         inside = [self.mask(o.masks, o.axes) if o.apart else "None" for o in (s.a, s.b)]
         acc = s.var.name if s.accumulate else self.identity("sum", s.var.axes, s.var.dtype)
         args = [
-            self.renewed(s.a, self.operand(s.a, "widen_pairs")),
+            self.rows_operand(s.a),
             self.operand(s.b, "widen"),
             *inside,
             acc,
@@ -473,12 +473,12 @@ class _Printer(Loops):
         units = self.stored_units(s.b)
         if units is not None and not s.b.masks:
             into = self.x.storage(s.b.cast if s.b.cast is not None else F32)
-            args = [self.renewed(s.a, self.operand(s.a, "widen_pairs")), units[2], TL[units[1].name], into]
+            args = [self.rows_operand(s.a), units[2], TL[units[1].name], into]
             args += [str(s.b.axes.index(units[0])), *([s.var.name] if s.accumulate else [])]
             self.put(f"{s.var.name} = {self.x.call('dot_units', *args)[0]}")
             return
         rows, factor = self.behind(s)
-        a, b = self.renewed(rows, self.operand(rows, "widen_pairs")), self.operand(s.b, "widen")
+        a, b = self.rows_operand(rows), self.operand(s.b, "widen")
         if factor is not None:
             parts = "PARTS" if self.parted else "1"
             args = [a, self.x.value(factor, s.a.axes)[0], b, s.var.name, parts]
@@ -493,14 +493,14 @@ class _Printer(Loops):
             kind += f", max_num_imprecise_acc={self.blocks[s.a.axes[1]]}"
         self.put(f"{s.var.name} = tl.dot({a}, {b}{acc}, {kind})")
 
-    def renewed(self, o: Operand, text: str) -> str:
-        """A left operand that is computed and stays the same in a loop with other products, for each step anew.
+    def rows_operand(self, o: Operand) -> str:
+        """A left operand; one that is computed and stays the same in a loop with other products, for each step anew.
 
         A matrix unit takes such an operand from registers, and the assembler of CUDA 12.8 gives these registers
         to the other products too: from the second step on the first product is wrong. One that is only loaded
         is taken from shared memory.
         """
-        step = self.step
+        text, step = self.operand(o, "widen_pairs"), self.step
         if step is None or not self.x.dims[step.axis] or text in self.raw or step.axis in o.axes:
             return text
         body = list(statements(step.body))

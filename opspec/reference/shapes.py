@@ -193,23 +193,30 @@ def _few(op: Op, dims: dict[str, int], limit: int) -> dict[str, int]:
         if n > SEVERAL and admissible(op, cut):
             dims = cut
     while size(op, dims) > limit:
-        for d in sorted(dims, key=lambda d: (whole[d], d)):
-            halved = dims | {d: dims[d] // 2}
-            if dims[d] > 1 and admissible(op, halved) and size(op, halved) < size(op, dims):
-                dims = halved
-                break
-        else:
+        smaller = (
+            cut
+            for cut in _halved(op, dims, sorted(dims, key=lambda d: (whole[d], d)))
+            if size(op, cut) < size(op, dims)
+        )
+        found = next(smaller, None)
+        if found is None:
             break
+        dims = found
     return dims
 
 
 def _next(op: Op, dims: dict[str, int]) -> dict[str, int]:
     """Halve the largest extent that may be halved; give up to 1 where none may."""
-    for d in sorted(dims, key=lambda d: -dims[d]):
+    order = sorted(dims, key=lambda d: -dims[d])
+    return next(_halved(op, dims, order), dict.fromkeys(dims, 1))
+
+
+def _halved(op: Op, dims: dict[str, int], order: Iterable[str]) -> Iterator[dict[str, int]]:
+    """The dims with one extent halved, each in turn that may be."""
+    for d in order:
         halved = dims | {d: dims[d] // 2}
         if dims[d] > 1 and admissible(op, halved):
-            return halved
-    return dict.fromkeys(dims, 1)
+            yield halved
 
 
 def _repair(requires: Sequence[Require], dims: dict[str, int]) -> bool:

@@ -89,20 +89,26 @@ def _binaries(request: dict[str, Any], folder: Path) -> int:
     return binaries(getattr(verify.load_module(path), f"_{op.name}__operator"), inputs, whole)
 
 
-def _launches(request: dict[str, Any], folder: Path) -> list[str]:
-    """Kernels that would start at each workload, with what they are given; nothing is compiled."""
-    import types
-    from unittest.mock import patch
-
+def _built(request: dict[str, Any], folder: Path) -> tuple[Any, Any, Any]:
+    """The module of a request's text, its package, and the package's kernels as a module of Python."""
+    from opspec.emit.configure import SMALL, Sizes
     from opspec.emit.package import build_package
     from opspec.frontend import load
 
     spec, path = folder / "spec.op", folder / "kernel.py"
     spec.write_text(request["text"], encoding="utf-8")
     module = load(spec)
-    package = build_package(module, "spec.op", limits())
+    package = build_package(module, "spec.op", limits(), SMALL if request.get("tiny") else Sizes())
     path.write_text(package.files["kernel.py"], encoding="utf-8")
-    kernels = verify.load_module(path)
+    return module, package, verify.load_module(path)
+
+
+def _launches(request: dict[str, Any], folder: Path) -> list[str]:
+    """Kernels that would start at each workload, with what they are given; nothing is compiled."""
+    import types
+    from unittest.mock import patch
+
+    module, package, kernels = _built(request, folder)
     nothing = types.SimpleNamespace(asm={}, metadata=types.SimpleNamespace(shared=0))
     with patch("triton.compile", lambda *_, **__: nothing):
         return [
@@ -114,18 +120,9 @@ def _launches(request: dict[str, Any], folder: Path) -> list[str]:
 
 
 def _compile(request: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
-    from opspec.emit.configure import SMALL, Sizes
-    from opspec.emit.package import build_package
     from opspec.emit.signature import identifiers
-    from opspec.frontend import load
 
-    spec = folder / "spec.op"
-    spec.write_text(request["text"], encoding="utf-8")
-    module = load(spec)
-    package = build_package(module, "spec.op", limits(), SMALL if request.get("tiny") else Sizes())
-    path = folder / "kernel.py"
-    path.write_text(package.files["kernel.py"], encoding="utf-8")
-    kernels = verify.load_module(path)
+    module, package, kernels = _built(request, folder)
     rows: list[dict[str, Any]] = []
     for (name, _), launches in package.launches.items():
         op = module.op(name)
