@@ -77,8 +77,11 @@ class Accesses:
         self.nested = nested_product(program)
         self.shared = _shared_places(program) if self.grouped else frozenset()
         # with descriptors a program goes from tile to tile, and loads for the next while it stores one
-        self.persistent = self.grouped and bool(tiles) and not program.sizes and _single(program)
-        self.persistent = self.persistent and side_by_side(program) == 1 and operand_kind(program) == "16"
+        walked = self.grouped and bool(tiles) and not program.sizes
+        walked = walked and side_by_side(program) == 1 and operand_kind(program) == "16"
+        # where all of a program lies in segments of its rows, its tiles begin where these do
+        self.fitted = fitted_segments(program) if walked else None
+        self.persistent = walked and (self.fitted is not None or _single(program))
 
     def held_rows(self, axis: AxisPlan) -> None:
         """Names of what says which row of an axis a thread takes, and of how many taps meet there."""
@@ -442,6 +445,21 @@ def _equalities(masks: tuple[Value, ...]) -> tuple[Value, ...]:
             case _:
                 out.append(mask)
     return tuple(out)
+
+
+def fitted_segments(program: TileProgram) -> Loop | None:
+    """The stream over segments that is all of a program, around the stream of a product with a tile of places."""
+    loops = [s for s in statements(program.body) if isinstance(s, Loop)]
+    if len(loops) != len(("segments", "sum")) or program.body != (loops[0],) or loops[0].segments is None:
+        return None
+    return loops[0] if isinstance(loops[0].start, Extent) and segment_places(program, loops[0]) else None
+
+
+def segment_places(program: TileProgram, loop: Loop) -> str | None:
+    """The blocked axis whose places lie in the segments of a loop."""
+    names = loop.start.value.free_indices() if isinstance(loop.start, Extent) else frozenset()
+    rows = [a.name for a in program.axes if a.blocked and a.role == "grid" and f"{a.name}.first" in names]
+    return rows[0] if len(rows) == 1 else None
 
 
 def _single(program: TileProgram) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opspec.emit.accesses import Accesses
+from opspec.emit.accesses import Accesses, segment_places
 from opspec.emit.expressions import wrap
 from opspec.emit.running import across_memory, loop_range
 from opspec.emit.signature import pointer, stride
@@ -27,6 +27,9 @@ class Loops(Accesses):
 
     def loop(self, s: Loop) -> None:
         """A walk over a stream, in chunks or one index at a time."""
+        if s is self.fitted:
+            self.inside(s)
+            return
         axis = self.names[s.axis]
         implied, edge = self.implied, self.edge
         start, stop = (
@@ -87,6 +90,15 @@ class Loops(Accesses):
         if s.inner is not None:
             self.level -= 1
             self.implied, self.edge = implied, edge
+
+    def inside(self, s: Loop) -> None:
+        """What a walk over segments does with the only one in which the tile lies."""
+        self.scopes.append({})
+        outer, self.sweep = self.sweep, (s.axis, s.sweep, s.sweeps)
+        self.open = (*self.open, s.axis)
+        self.block(s.body)
+        self.open, self.sweep = self.open[:-1], outer
+        self.scopes.pop()
 
     def unroll(self, s: Unroll) -> None:
         """A loop that is written out when the kernel compiles, and what its steps leave for others."""
@@ -161,6 +173,30 @@ class Loops(Accesses):
         edge = self.blocks[s.axis].replace("BLOCK", "EDGE", 1)
         self.edges[edge] = (end, self.blocks[s.axis])
         return f"1 + {edge}"
+
+    def fit(self, s: Loop, tensor: str) -> str:
+        """How many tiles the segments have, each its own; before that, how many those up to each have."""
+        places = segment_places(self.program, s)
+        assert places is not None
+        count = self.x.integer(self.program.axis(s.axis).extent, ())[0]
+        ends, rows = self.fresh(f"{self.names[s.axis]}_ends"), self.fresh(f"tiles_{self.names[places]}")
+        offsets = f"{pointer(tensor)}, {stride(self.tensor(tensor), 0)}"
+        self.put("# tiles begin where segments do: how many of them there are up to the end of each")
+        counted = self.x.call("segment_tiles", offsets, count, self.blocks[places], "SEGMENTS")[0]
+        self.put(f"{ends} = {counted}")
+        self.put(f"{rows} = tl.max({ends})")
+        self.names |= {f"{s.axis}.ends": ends, f"{places}.tiles": rows}
+        return places
+
+    def take(self, s: Loop, tensor: str, places: str, tile: str) -> None:
+        """The segment of a tile, and the places of the tile."""
+        name, at = self.names[places], self.names[s.axis]
+        first = f"{name}_first"
+        self.names[f"{places}.first"] = first
+        offsets = f"{pointer(tensor)}, {stride(self.tensor(tensor), 0)}"
+        found = self.x.call("segment_tile", self.names[f"{s.axis}.ends"], tile, offsets, self.blocks[places])[0]
+        self.put(f"{at}, {first} = {found}")
+        self.put(f"{name} = {first} + {self.places(places)}")
 
     def segments(self, s: Loop, tensor: str, first: str, last: str) -> tuple[str, str]:
         """Look up which segments hold the places ``first`` to ``last``."""

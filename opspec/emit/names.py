@@ -11,7 +11,7 @@ MODULE = frozenset(
     {
         "annotations", "bench", "cost", "device", "kernel", "launch", "library", "main", "math", "os", "reference", "runtime",
         "sys", "tl", "torch", "triton", "opspec",
-        "INDEX", "GROUP", "FIRST", "LAST", "TOGETHER", "pid", "out", "call", "dims", "options",
+        "INDEX", "GROUP", "SEGMENTS", "FIRST", "LAST", "TOGETHER", "pid", "out", "call", "dims", "options",
         "width", "aligned", "adjacent", "tiles", "described", "tuned", "copying", "checked", "chunk", "tile",
     }
 )  # fmt: skip
@@ -24,7 +24,7 @@ HELPERS = frozenset(
         "nibbles", "one_plus_erf", "pack_nibbles", "prod_before", "quotients", "quotients_spanned", "reduce_all", "reduce_any",
         "reduce_max", "reduce_min",
         "reduce_prod", "renewed", "round_even", "scan_all", "scan_any", "scan_decay", "scan_max", "scan_min",
-        "segments", "sum_before", "sum_both", "sum_parts", "tanh", "to_f8e4m3_nonsat", "to_f8e4m3_sat", "to_f8e5m2_nonsat",
+        "segment_tile", "segment_tiles", "segments", "sum_before", "sum_both", "sum_parts", "tanh", "to_f8e4m3_nonsat", "to_f8e4m3_sat", "to_f8e5m2_nonsat",
         "to_f8e5m2_sat", "to_i32_sat", "to_i4_sat", "to_i4_wrap", "to_i8_sat", "dot_units", "interleaved", "minus_halves", "planes", "plus_halves",
         "times_halves", "unpacked", "widen", "widen_pairs", "zeros_parts",
     }

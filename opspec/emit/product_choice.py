@@ -14,10 +14,12 @@ from opspec.emit.signature import KernelText
 from opspec.ir.dtypes import I4, choices
 from opspec.ir.values import Extent, Read
 from opspec.schedule.access import plain
+from opspec.schedule.begun import begun_products
 from opspec.schedule.nested import nested_product
 from opspec.schedule.plan import Variant
 from opspec.schedule.resources import (
     Limits,
+    ProductTile,
     epilogue_registers,
     held_elements,
     loaded_apart,
@@ -27,16 +29,21 @@ from opspec.schedule.resources import (
     side_by_side,
     waiting_columns,
 )
+from opspec.schedule.roles import Product
 from opspec.schedule.shapes import beside_rows, never_together, three_deep, tiles_beside
 from opspec.schedule.tile import Fetch, Loop, Multiply, TileProgram, statements
 from opspec.schedule.whole import held_whole
 
 DEPTH = 128  # of a tile whose summed index is whole
+BEGUN = 32  # the same of one that another sum begins at, and beside whose tiles it lies in shared memory
 PER_STEP = 16384  # elements of a step beside a product that no matrix unit runs
 LEAST = 256  # of a chunk that every workload fills, so that short streams need no binary of their own
 CHUNK = 64  # elements per row of a further value over rows and a chunk, alive beside the scores
 # the least depth of a product with four bits an element: Triton gives a thread eight of them in a row
 PACKED = 64
+NARROW = tuple(
+    ProductTile(rows=64, columns=columns, depth=128, warps=4, stages=4) for columns in (32, 16)
+)
 TALLEST = 128  # rows of a tile: where no workload has more, their number is no length that varies
 GROUP = 64  # rows that a group of four warps multiplies at once
 FEW_WARPS = 4  # of which a multiprocessor holds two programs with full tiles
@@ -74,14 +81,24 @@ def product_choice(
     batch = [extent[a] for a in roles.grid if a not in text.blocks]
     blocked = [a for a in roles.stream if a in text.blocks]
     if nested_product(variant.program) is not None and not fixed:
-        return _matmul_choice(variant, text, extent, least, batch, limits, sizes)
+        return _matmul_choice(variant, text, extent, least, batch, limits, sizes, cases)
     if {product.rows, product.columns} <= set(roles.grid):
         if blocked == [product.k] and not fixed:
-            return _matmul_choice(variant, text, extent, least, batch, limits, sizes)
+            return _matmul_choice(variant, text, extent, least, batch, limits, sizes, cases)
         if not blocked and roles.stream and set(roles.tile) == {product.k}:
-            choice = _matmul_choice(variant, text, extent, least, batch, limits, sizes, depth="_")
+            choice = _matmul_choice(variant, text, extent, least, batch, limits, sizes, cases, depth="_")
             test = None if last else f"{fixed[0]} <= {sizes.product or DEPTH}"
             return replace(choice, lines=(*lines, *choice.lines), test=test)
+    begun = _begun(variant)
+    if begun is not None:
+        choice = _matmul_choice(variant, text, extent, least, batch, limits, sizes, cases, product=begun)
+        beside = [
+            f"{text.blocks[a]} = launch.power_of_2({extent[a]}, {least[a]}, {text.blocks[begun.k]})"
+            for a in blocked
+            if a != begun.k
+        ]
+        test = None if last else f"{' + '.join(fixed)} <= {sizes.product or BEGUN}"
+        return replace(choice, lines=(*lines, *choice.lines, *beside), test=test)
     short = {a: min((variant.program.axis(a).extent.evaluate(c) for c in cases), default=1) for a in blocked}
     filled = {a: min(1 << max(e - 1, 0).bit_length(), LEAST) for a, e in short.items()}
     tallest = {
@@ -91,6 +108,27 @@ def product_choice(
     return _chain_choice(
         variant, text, extent, least, filled, tallest, lines, fixed, limits, sizes, last=last
     )
+
+
+def _begun(variant: Variant) -> Product | None:
+    """The product of a variant that streams its summed index, where all others make a tile of the same rows and
+    columns that it begins at: the tiles are those of a plain product."""
+    roles = variant.roles
+    begun = begun_products(variant.program)
+    if len(begun) != 1 or len(roles.products) < len(("begun", "beside")):
+        return None
+    streamed = {
+        x.axes[0]: s.var.name
+        for s in statements(variant.program.body)
+        if isinstance(s, Multiply)
+        for x in (s.b,)
+    }
+    main = [p for p in roles.products.values() if streamed.get(p.k) in begun]
+    sides = {(p.rows, p.columns) for p in roles.products.values()}
+    summed = {p.k for p in roles.products.values()}
+    own = {*roles.tile, *(a for a in roles.stream if a in roles.blocked)}
+    fits = len(main) == 1 and len(sides) == 1 and {*next(iter(sides))} <= set(roles.grid) and own == summed
+    return main[0] if fits else None
 
 
 def _packed(program: TileProgram) -> set[str]:
@@ -108,14 +146,17 @@ def _matmul_choice(
     batch: list[str],
     limits: Limits,
     sizes: Sizes,
+    cases: Sequence[Mapping[str, int]],
     *,
     depth: str | None = None,
+    product: Product | None = None,
 ) -> Choice:
     """Rows and columns in parallel, the summed index streamed: the first tile that fills the device.
 
-    ``depth``: what takes the tile's depth where the block along the summed index is chosen elsewhere.
+    ``depth``: what takes the tile's depth where the block along the summed index is chosen elsewhere; ``product``:
+    the one whose tiles they are, the first if left out.
     """
-    product = next(iter(variant.roles.products.values()))
+    product = product or next(iter(variant.roles.products.values()))
     kind = operand_kind(variant.program)
     busy, sharing = epilogue_registers(variant.program), side_by_side(variant.program)
     result, apart = result_bits(variant.program), loaded_apart(variant.program)
@@ -140,8 +181,12 @@ def _matmul_choice(
         if kind == "8" and descriptors and sharing > 1:
             # a step waits for its product and folds it: of two programs one multiplies while the other folds
             found = tuple(t for t in found if t[3] <= FEW_WARPS)
+        if kind == "16" and few:
+            found = (*_narrow_tiles(limits, descriptors=descriptors, result=result), *found)
         return _tiles_text(found)
 
+    whole = variant.program.axis(product.columns).extent
+    few = bool(cases) and max(whole.evaluate(c) for c in cases) <= max(t.columns for t in NARROW)
     blocks = [text.blocks[product.rows], text.blocks[product.columns], depth or text.blocks[product.k]]
     lines = ["# rows, columns, depth, warps, stages: the first that fills the device"]
     lines.append(f"tiles = {offered(kind, descriptors=False)}")
@@ -170,6 +215,15 @@ def _matmul_choice(
     if text.described is not None and "PARTS" in text.described.constexprs:
         lines += _one_column(extent[product.columns], blocks, sizes)
     return choice_of(text, lines, warps="num_warps", stages="num_stages", parted=parted)
+
+
+def _narrow_tiles(limits: Limits, *, descriptors: bool, result: int) -> tuple[tuple[int, ...], ...]:
+    """Tiles of many rows for the few columns that workloads have: rows pass a multiprocessor once."""
+    return tuple(
+        (t.rows, t.columns, t.depth, t.warps, t.stages)
+        for t in NARROW
+        if t.fits(limits, 16, descriptors=descriptors, result=result)
+    )
 
 
 def _by_address(program: TileProgram, tiles: Container[str]) -> bool:

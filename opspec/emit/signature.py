@@ -21,6 +21,7 @@ class KernelText:
 
     ``tiles``: tensors that it takes as descriptors; ``described``: the same variant with such tensors.
     ``exact``: blocks that must be as long as their axis for these descriptors, and its extent.
+    ``segments``: the axis whose tiles begin where segments do, and how many segments there are.
     ``counts``: how many taps loops that are written out take, as constants.
     """
 
@@ -37,6 +38,7 @@ class KernelText:
     sizes: tuple[str, ...] = ()
     edges: Mapping[str, tuple[Int, str]] = field(default_factory=dict)
     counts: Mapping[str, Int] = field(default_factory=dict)
+    segments: tuple[str, Int] | None = None
     described: KernelText | None = None
     split: SplitText | None = None
 

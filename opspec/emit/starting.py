@@ -23,6 +23,7 @@ from opspec.schedule.tile import AxisPlan, Fetch, Loop, TileProgram, statements
 STEPS = 4
 BLOCK = re.compile(r"\bBLOCK\w*")
 COPIED = 512
+SEGMENTS = 1024  # of which every program finds its own at once
 TOGETHER = 16  # tiles of rows that walk the parts of a stream side by side
 
 
@@ -453,18 +454,31 @@ class Starts:
                     shapes.append(f"launch.{type(tile).__name__}({tuple_text(counted)})")
                 else:
                     shapes.append("None" if own is None else tuple_text(own))
+        own = {'"PARTS"': "parts"} if _parted(text) else {}
+        if described.segments is not None:
+            axis, count = described.segments
+            segments = host_int(count, self.names)
+            own['"SEGMENTS"'] = f"launch.power_of_2({segments})"
+            test += f" and {wrapped(segments)} <= {SEGMENTS}"
+            grid = self._grid(k, text, segmented=axis, segments=segments)
         if described.persistent:
             grid = f'launch.resident({grid}, options["num_warps"])'
-        options = '{**options, "PARTS": parts}' if _parted(text) else "options"
+        options = f"{{**options, {', '.join(f'{n}: {v}' for n, v in own.items())}}}" if own else "options"
         return [f"if {test}:", f"    return {described.name}, {grid}, {options}, {tuple_text(shapes)}"]
 
-    def _grid(self, k: KernelLaunch, text: KernelText) -> str:
+    def _grid(self, k: KernelLaunch, text: KernelText, segmented: str = "", segments: str = "") -> str:
+        """How many programs a launch has; at most, where the tiles of an axis begin where so many segments do."""
         counts = []
         for axis in k.plan.variants[0].program.axes:
             if axis.role == "grid":
                 extent = host_int(axis.extent, self.names, tight=True)
                 block = text.blocks.get(axis.name)
                 rows = f' * options["{text.blocks[f"{axis.name}.step"]}"]' if axis.rows else ""
+                if axis.name == segmented:
+                    places = host_int(axis.extent, self.names)
+                    tiles = f'triton.cdiv({places}, options["{block}"])'
+                    counts.append(f"({tiles} + min({segments}, {places}))")
+                    continue
                 counts.append(
                     f'triton.cdiv({host_int(axis.extent, self.names)}, options["{block}"]{rows})'
                     if block

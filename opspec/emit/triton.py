@@ -15,12 +15,14 @@ from typing import assert_never
 
 from opspec.emit.describe import describe, exact_axes
 from opspec.emit.expressions import ATOM, TL, is_count, wrap
+from opspec.emit.accesses import segment_places
 from opspec.emit.loops import Loops
 from opspec.emit.names import shorten
 from opspec.emit.narrow import narrow, print_narrow
 from opspec.emit.running import across_memory, print_counted, print_locate, print_scan
 from opspec.emit.signature import KernelText, stride
 from opspec.ir.dtypes import F8E4M3, F8E5M2, F32, I4, I8, DType, Storage
+from opspec.ir.integers import Int
 from opspec.ir.values import Binary, Cast, Extent, Literal, Monoid, Read, Value, free_indices, walk
 from opspec.schedule.access import plain
 from opspec.schedule.tile import (
@@ -88,7 +90,7 @@ class _Printer(Loops):
         constexprs = tuple(
             c
             for c in dict.fromkeys(
-                (*self.blocks.values(), *self.edges, *self.counts, "GROUP", "PARTS", "INDEX")
+                (*self.blocks.values(), *self.edges, *self.counts, "GROUP", "PARTS", "SEGMENTS", "INDEX")
             )
             if c in words
         )
@@ -106,7 +108,14 @@ class _Printer(Loops):
             sizes=tuple(self.names[n] for n in self.program.sizes),
             edges=dict(self.edges),
             counts={c: extent for c, extent in self.counts.items() if c in constexprs},
+            segments=None if self.fitted is None else self._segments(self.fitted),
         )
+
+    def _segments(self, s: Loop) -> tuple[str, Int]:
+        """The axis of places in segments that tiles fit, and how many segments there are."""
+        places = segment_places(self.program, s)
+        assert places is not None
+        return places, self.program.axis(s.axis).extent
 
     def drop_unused(self) -> None:
         """Leave out indices and masks that only addresses would have needed."""
@@ -125,6 +134,9 @@ class _Printer(Loops):
     def prologue(self) -> None:
         """Coordinates of the program along every grid axis, and whole axes."""
         grid = [a for a in self.program.axes if a.role == "grid"]
+        places = None
+        if self.fitted is not None and self.fitted.segments is not None:
+            places = self.fit(self.fitted, self.fitted.segments)
         if self.persistent:
             total = " * ".join(wrap(self.count(a), 5) for a in grid)
             self.put(f"for tile in tl.range(tl.program_id(0), {total}, tl.num_programs(0), flatten=True):")
@@ -148,7 +160,9 @@ class _Printer(Loops):
             self.x.used.add("grouped")
             self.put(f"{', '.join(ids)} = grouped({at}, {counts[0][0]}, {counts[1][0]}, GROUP)")
             for axis, pid in zip(tiled, ids, strict=True):
-                if axis.blocked:
+                if axis.name == places and self.fitted is not None and self.fitted.segments is not None:
+                    self.take(self.fitted, self.fitted.segments, places, pid)
+                elif axis.blocked:
                     self.coordinate(axis, (pid, ATOM))
         elif grid:
             self.outer(grid, "pid")
@@ -214,6 +228,8 @@ class _Printer(Loops):
 
     def count(self, axis: AxisPlan) -> tuple[str, int]:
         """How many programs an axis has."""
+        if f"{axis.name}.tiles" in self.names:
+            return self.names[f"{axis.name}.tiles"], ATOM
         extent = self.x.integer(axis.extent, ())
         if not axis.blocked:
             return extent

@@ -68,6 +68,7 @@ from opspec.runtime.groups import (  # noqa: F401
     sum_parts,
     zeros_parts,
 )
+from opspec.runtime.segmented import segment_tile, segment_tiles  # noqa: F401
 from opspec.runtime.widening import (  # noqa: F401
     dot_units,
     interleaved,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from opspec.ir.integers import Int
 from opspec.ir.program import Boundary, Kernel, Op
 from opspec.schedule.aside import repeats
+from opspec.schedule.begun import begin_sums
 from opspec.schedule.block import Block, build_block
 from opspec.schedule.expand import expand_sums
 from opspec.schedule.exponent import fold_exponentials
@@ -117,4 +118,4 @@ def _shortened(variant: Variant) -> Variant:
     split = variant.split
     if split is not None:
         split = replace(split, partial=shorten(split.partial), merge=shorten(split.merge))
-    return replace(variant, program=shorten(variant.program), split=split)
+    return replace(variant, program=shorten(begin_sums(variant.program)), split=split)

@@ -256,7 +256,8 @@ def _lora_up_streamed0(
     mask_2 = (r[:, None] < R) & (n[None, :] < N)
     b = tl.load(b_at, mask=mask_2, other=0.0)
     y_sum = tl.dot(t, b, input_precision="ieee")
-    y_sum_2 = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    # y[m, n] = sum[k](x[m, k] * w[k, n]) + alpha * sum[r](t[m, r] * b[r, n])
+    y = alpha * y_sum
     for k_start in range(0, K, BLOCK_K):
         k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
         x_at = x_ptr + m[:, None] * x_stride_M + k[None, :] * x_stride_K
@@ -265,9 +266,7 @@ def _lora_up_streamed0(
         w_at = w_ptr + k[:, None] * w_stride_K + n[None, :] * w_stride_N
         mask_4 = (k[:, None] < K) & (n[None, :] < N)
         w = tl.load(w_at, mask=mask_4, other=0.0)
-        y_sum_2 = tl.dot(x, w, y_sum_2, input_precision="ieee")
-    # y[m, n] = sum[k](x[m, k] * w[k, n]) + alpha * sum[r](t[m, r] * b[r, n])
-    y = y_sum_2 + alpha * y_sum
+        y = tl.dot(x, w, y, input_precision="ieee")
     y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
     mask_5 = (m[:, None] < M) & (n[None, :] < N)
     tl.store(y_at, y, mask=mask_5)
@@ -305,13 +304,12 @@ def _lora_up_streamed0_described(
         t = t_desc.load([m_first, 0])
         b = b_desc.load([0, n_first])
         y_sum = tl.dot(t, b, input_precision="ieee")
-        y_sum_2 = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+        # y[m, n] = sum[k](x[m, k] * w[k, n]) + alpha * sum[r](t[m, r] * b[r, n])
+        y = alpha * y_sum
         for k_start in range(0, K, BLOCK_K):
             x = x_desc.load([m_first, k_start])
             w = w_desc.load([k_start, n_first])
-            y_sum_2 = tl.dot(x, w, y_sum_2, input_precision="ieee")
-        # y[m, n] = sum[k](x[m, k] * w[k, n]) + alpha * sum[r](t[m, r] * b[r, n])
-        y = y_sum_2 + alpha * y_sum
+            y = tl.dot(x, w, y, input_precision="ieee")
         mask = (m[:, None] < M) & (n[None, :] < N)
         y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
         tl.store(y_at, y, mask=mask)
@@ -361,7 +359,8 @@ def _lora_up_streamed1(
         mask_2 = (r[:, None] < R) & (n[None, :] < N)
         b = tl.load(b_at, mask=mask_2, other=0.0)
         y_sum = tl.dot(t, b, y_sum, input_precision="ieee")
-    y_sum_2 = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    # y[m, n] = sum[k](x[m, k] * w[k, n]) + alpha * sum[r](t[m, r] * b[r, n])
+    y = alpha * y_sum
     for k_start in range(0, K, BLOCK_K):
         k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
         x_at = x_ptr + m[:, None] * x_stride_M + k[None, :] * x_stride_K
@@ -370,9 +369,7 @@ def _lora_up_streamed1(
         w_at = w_ptr + k[:, None] * w_stride_K + n[None, :] * w_stride_N
         mask_4 = (k[:, None] < K) & (n[None, :] < N)
         w = tl.load(w_at, mask=mask_4, other=0.0)
-        y_sum_2 = tl.dot(x, w, y_sum_2, input_precision="ieee")
-    # y[m, n] = sum[k](x[m, k] * w[k, n]) + alpha * sum[r](t[m, r] * b[r, n])
-    y = y_sum_2 + alpha * y_sum
+        y = tl.dot(x, w, y, input_precision="ieee")
     y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
     mask_5 = (m[:, None] < M) & (n[None, :] < N)
     tl.store(y_at, y, mask=mask_5)
@@ -411,13 +408,12 @@ def _lora_up_streamed1_described(
         t = t_desc.load([m_first, r_start])
         b = b_desc.load([r_start, n_first])
         y_sum = tl.dot(t, b, y_sum, input_precision="ieee")
-    y_sum_2 = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    # y[m, n] = sum[k](x[m, k] * w[k, n]) + alpha * sum[r](t[m, r] * b[r, n])
+    y = alpha * y_sum
     for k_start in range(0, K, BLOCK_K):
         x = x_desc.load([m_first, k_start])
         w = w_desc.load([k_start, n_first])
-        y_sum_2 = tl.dot(x, w, y_sum_2, input_precision="ieee")
-    # y[m, n] = sum[k](x[m, k] * w[k, n]) + alpha * sum[r](t[m, r] * b[r, n])
-    y = y_sum_2 + alpha * y_sum
+        y = tl.dot(x, w, y, input_precision="ieee")
     y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
     mask = (m[:, None] < M) & (n[None, :] < N)
     tl.store(y_at, y, mask=mask)
@@ -436,6 +432,8 @@ def _configure_lora_down(
     """Kernel, grid and launch options of `down` for one shape."""
     # rows, columns, depth, warps, stages: the first that fills the device
     tiles = (
+        (64, 32, 128, 4, 4),
+        (64, 16, 128, 4, 4),
         (128, 256, 64, 8, 3),
         (128, 128, 64, 8, 4),
         (128, 64, 64, 4, 3),
@@ -459,6 +457,8 @@ def _configure_lora_down(
         )
     elif described:
         tiles = (
+            (64, 32, 128, 4, 4),
+            (64, 16, 128, 4, 4),
             (128, 256, 64, 8, 3),
             (128, 128, 64, 8, 4),
             (128, 64, 64, 4, 3),
@@ -519,28 +519,63 @@ def _configure_lora_up(
     K: int,
     R: int,
     width: int,
+    aligned: bool,
     described: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `up` for one shape."""
     BLOCK_R = launch.power_of_2(R, 16)
-    if BLOCK_R <= 512 and launch.chosen(tuned, "_lora_up_streamed0"):
-        BLOCK_M = launch.power_of_2(
-            M, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_R)))
+    if BLOCK_R <= 32 and launch.chosen(tuned, "_lora_up_streamed0"):
+        # rows, columns, depth, warps, stages: the first that fills the device
+        tiles = (
+            (128, 256, 64, 8, 3),
+            (128, 128, 64, 8, 4),
+            (128, 64, 64, 4, 3),
+            (64, 128, 64, 4, 4),
+            (64, 64, 128, 4, 3),
+            (64, 64, 64, 4, 4),
+            (32, 64, 128, 4, 4),
+            (32, 64, 64, 4, 4),
+            (16, 128, 64, 4, 4),
+            (16, 64, 128, 4, 4),
+            (16, 32, 128, 2, 4),
+            (16, 16, 64, 2, 4),
         )
-        BLOCK_N = launch.power_of_2(
-            N, 16, max(16, min(128, launch.share(16384 if width < 4 else 4096, BLOCK_R)))
-        )
-        BLOCK_K = launch.power_of_2(K, 16, 64 if width < 4 else 32)
+        if width == 4:
+            tiles = (
+                (64, 64, 16, 4, 2),
+                (64, 32, 16, 4, 2),
+                (32, 32, 32, 4, 2),
+                (16, 32, 32, 2, 2),
+                (16, 16, 32, 2, 2),
+            )
+        elif described:
+            tiles = (
+                (128, 256, 64, 8, 3),
+                (128, 128, 64, 8, 4),
+                (128, 64, 64, 4, 3),
+                (64, 128, 64, 4, 4),
+                (64, 64, 128, 4, 3),
+                (64, 64, 64, 4, 4),
+                (32, 64, 128, 4, 4),
+                (32, 64, 64, 4, 4),
+                (16, 128, 64, 4, 4),
+                (16, 64, 128, 4, 4),
+                (16, 32, 128, 2, 4),
+                (16, 16, 64, 2, 4),
+            )
+        elif not aligned:
+            tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
+        BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, M, N)
         options = {
             "BLOCK_M": BLOCK_M,
             "BLOCK_N": BLOCK_N,
             "BLOCK_K": BLOCK_K,
             "BLOCK_R": BLOCK_R,
             "GROUP": 8,
-            "num_warps": 8 if width < 4 else 4,
-            "num_stages": 2,
+            "num_warps": num_warps,
+            "num_stages": num_stages,
             "enable_fp_fusion": True,
         }
         options = launch.over(options, tuned, "_lora_up_streamed0")
@@ -566,18 +601,56 @@ def _configure_lora_up(
             options,
             None,
         )
-    BLOCK_M = launch.power_of_2(M, 16, 128 if width < 4 else 32)
-    BLOCK_N = launch.power_of_2(N, 16, 128 if width < 4 else 32)
-    BLOCK_K = launch.power_of_2(K, 16, 64 if width < 4 else 32)
-    BLOCK_R = launch.power_of_2(R, 16, 64 if width < 4 else 32)
+    # rows, columns, depth, warps, stages: the first that fills the device
+    tiles = (
+        (128, 256, 64, 8, 3),
+        (128, 128, 64, 8, 4),
+        (128, 64, 64, 4, 3),
+        (64, 128, 64, 4, 4),
+        (64, 64, 128, 4, 3),
+        (64, 64, 64, 4, 4),
+        (32, 64, 128, 4, 4),
+        (32, 64, 64, 4, 4),
+        (16, 128, 64, 4, 4),
+        (16, 64, 128, 4, 4),
+        (16, 32, 128, 2, 4),
+        (16, 16, 64, 2, 4),
+    )
+    if width == 4:
+        tiles = (
+            (64, 64, 16, 4, 2),
+            (64, 32, 16, 4, 2),
+            (32, 32, 32, 4, 2),
+            (16, 32, 32, 2, 2),
+            (16, 16, 32, 2, 2),
+        )
+    elif described:
+        tiles = (
+            (128, 256, 64, 8, 3),
+            (128, 128, 64, 8, 4),
+            (128, 64, 64, 4, 3),
+            (64, 128, 64, 4, 4),
+            (64, 64, 128, 4, 3),
+            (64, 64, 64, 4, 4),
+            (32, 64, 128, 4, 4),
+            (32, 64, 64, 4, 4),
+            (16, 128, 64, 4, 4),
+            (16, 64, 128, 4, 4),
+            (16, 32, 128, 2, 4),
+            (16, 16, 64, 2, 4),
+        )
+    elif not aligned:
+        tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
+    BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, M, N)
+    BLOCK_R = launch.power_of_2(R, 16, BLOCK_K)
     options = {
         "BLOCK_M": BLOCK_M,
         "BLOCK_N": BLOCK_N,
         "BLOCK_K": BLOCK_K,
         "BLOCK_R": BLOCK_R,
         "GROUP": 8,
-        "num_warps": 8 if width < 4 else 4,
-        "num_stages": 2,
+        "num_warps": num_warps,
+        "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_lora_up_streamed1")
@@ -710,12 +783,15 @@ def _lora__launch(call, dims, x, w, a, b, alpha, y):
             t.stride(1),
             INDEX=launch.index_type(x, a, t),
         )
+    aligned = launch.aligned(x, w, b, t)
     width = max(t.element_size() for t in (x, w, b, t))
     described = launch.describable(x, w, b, t)
     if not described and copying.copies_pay(M, N, x, w, b, t):
         x, w, b, t = copying.all_aligned_rows(call, x, w, b, t)
         described = launch.describable(x, w, b, t)
-    kernel, grid, options, tiles = _configure_lora_up(M, N, K, R, width, described, tuned=call.tuned("up"))
+    kernel, grid, options, tiles = _configure_lora_up(
+        M, N, K, R, width, aligned, described, tuned=call.tuned("up")
+    )
     if kernel is _lora_up_streamed1_described:
         call.start(
             kernel,

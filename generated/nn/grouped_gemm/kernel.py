@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import copying, launch, library
-from opspec.runtime.device import grouped, segments
+from opspec.runtime.device import grouped, segment_tile, segment_tiles, segments
 
 
 @triton.jit
@@ -83,31 +83,29 @@ def _grouped_gemm_experts_described(
     BLOCK_F: tl.constexpr,
     BLOCK_K: tl.constexpr,
     GROUP: tl.constexpr,
-    INDEX: tl.constexpr,
+    SEGMENTS: tl.constexpr,
 ):
     """Streamed: n in parallel by blocks, f in parallel by blocks, e streamed, k streamed; tiles move through descriptors."""
-    pid = tl.program_id(0).to(INDEX)
-    pid_n, pid_f = grouped(pid, tl.cdiv(N, BLOCK_N), tl.cdiv(F, BLOCK_F), GROUP)
-    n_first = pid_n * BLOCK_N
-    n = n_first + tl.arange(0, BLOCK_N)
-    n_last = tl.minimum(n_first + BLOCK_N, N) - 1
-    f_first = pid_f * BLOCK_F
-    f = f_first + tl.arange(0, BLOCK_F)
-    e_first, e_end = segments(offs_ptr, offs_stride_0, E, n_first, n_last)
-    for e in range(e_first, e_end):
-        # a segment without places has nothing to do
-        if tl.load(offs_ptr + e * offs_stride_0) < tl.load(offs_ptr + (e + 1) * offs_stride_0):
-            offs = tl.load(offs_ptr + e * offs_stride_0)
-            offs_2 = tl.load(offs_ptr + (e + 1) * offs_stride_0)
-            y = tl.zeros((BLOCK_N, BLOCK_F), tl.float32)
-            for k_start in range(0, K, BLOCK_K):
-                x = x_desc.load([n_first, k_start])
-                w = w_desc.load([e, k_start, f_first]).reshape(BLOCK_K, BLOCK_F)
-                # y[n, f] = sum[k](x[n, k] * w[e, k, f]) for n in offs[e]..offs[e + 1]
-                y = tl.dot(x, w, y, input_precision="ieee")
-            y_at = y_ptr + n[:, None] * y_stride_N + f[None, :] * y_stride_F
-            mask = (n[:, None] < N) & (f[None, :] < F) & (offs <= n[:, None]) & ((n + 1)[:, None] <= offs_2)
-            tl.store(y_at, y, mask=mask)
+    # tiles begin where segments do: how many of them there are up to the end of each
+    e_ends = segment_tiles(offs_ptr, offs_stride_0, E, BLOCK_N, SEGMENTS)
+    tiles_n = tl.max(e_ends)
+    for tile in tl.range(tl.program_id(0), tiles_n * tl.cdiv(F, BLOCK_F), tl.num_programs(0), flatten=True):
+        pid_n, pid_f = grouped(tile, tiles_n, tl.cdiv(F, BLOCK_F), GROUP)
+        e, n_first = segment_tile(e_ends, pid_n, offs_ptr, offs_stride_0, BLOCK_N)
+        n = n_first + tl.arange(0, BLOCK_N)
+        f_first = pid_f * BLOCK_F
+        f = f_first + tl.arange(0, BLOCK_F)
+        offs = tl.load(offs_ptr + e * offs_stride_0)
+        offs_2 = tl.load(offs_ptr + (e + 1) * offs_stride_0)
+        y = tl.zeros((BLOCK_N, BLOCK_F), tl.float32)
+        for k_start in range(0, K, BLOCK_K):
+            x = x_desc.load([n_first, k_start])
+            w = w_desc.load([e, k_start, f_first]).reshape(BLOCK_K, BLOCK_F)
+            # y[n, f] = sum[k](x[n, k] * w[e, k, f]) for n in offs[e]..offs[e + 1]
+            y = tl.dot(x, w, y, input_precision="ieee")
+        mask = (n[:, None] < N) & (f[None, :] < F) & (offs <= n[:, None]) & ((n + 1)[:, None] <= offs_2)
+        y_at = y_ptr + n[:, None] * y_stride_N + f[None, :] * y_stride_F
+        tl.store(y_at, y, mask=mask)
 
 
 def _configure_grouped_gemm_experts(
@@ -172,11 +170,14 @@ def _configure_grouped_gemm_experts(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_grouped_gemm_experts")
-    if described:
+    if described and E <= 1024:
         return (
             _grouped_gemm_experts_described,
-            triton.cdiv(N, options["BLOCK_N"]) * triton.cdiv(F, options["BLOCK_F"]),
-            options,
+            launch.resident(
+                (triton.cdiv(N, options["BLOCK_N"]) + min(E, N)) * triton.cdiv(F, options["BLOCK_F"]),
+                options["num_warps"],
+            ),
+            {**options, "SEGMENTS": launch.power_of_2(E)},
             (
                 (options["BLOCK_N"], options["BLOCK_K"]),
                 (None, options["BLOCK_K"], options["BLOCK_F"]),
@@ -230,7 +231,6 @@ def _grouped_gemm__launch(call, dims, x, w, offs, y):
             offs.stride(0),
             y.stride(0),
             y.stride(1),
-            INDEX=launch.index_type(x, w, offs, y),
         )
     else:
         call.start(
