@@ -14,10 +14,12 @@ from opspec.ir.dtypes import F8E5M2, F32, I4, DType, DTypeParam, Storage, comput
 from opspec.ir.integers import FloorDiv, Int, index
 from opspec.ir.program import Tensor
 from opspec.ir.values import Compare, Extent, Literal, Value, free_indices
+from opspec.schedule.begun import begun_products
 from opspec.schedule.exact import holds, number
 from opspec.schedule.nested import nested_product
 from opspec.schedule.resources import operand_bits, operand_kind, side_by_side
 from opspec.schedule.tile import AxisPlan, Fetch, Loop, Multiply, TileProgram, Write, inside, statements
+from opspec.schedule.walked import walked_axis
 
 
 class Accesses:
@@ -79,8 +81,11 @@ class Accesses:
         # with descriptors a program goes from tile to tile, and loads for the next while it stores one
         walked = self.grouped and bool(tiles) and not program.sizes
         walked = walked and side_by_side(program) == 1 and operand_kind(program) == "16"
+        # a sum that begins at a tile would wait for its products in a loop over tiles
+        walked = walked and not begun_products(program)
         # where all of a program lies in segments of its rows, its tiles begin where these do
         self.fitted = fitted_segments(program) if walked else None
+        self.walked = walked_axis(program) if tiles and not backwards else None
         self.persistent = walked and (self.fitted is not None or _single(program))
 
     def held_rows(self, axis: AxisPlan) -> None:

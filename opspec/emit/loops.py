@@ -194,7 +194,9 @@ class Loops(Accesses):
         first = f"{name}_first"
         self.names[f"{places}.first"] = first
         offsets = f"{pointer(tensor)}, {stride(self.tensor(tensor), 0)}"
-        found = self.x.call("segment_tile", self.names[f"{s.axis}.ends"], tile, offsets, self.blocks[places])[0]
+        found = self.x.call("segment_tile", self.names[f"{s.axis}.ends"], tile, offsets, self.blocks[places])[
+            0
+        ]
         self.put(f"{at}, {first} = {found}")
         self.put(f"{name} = {first} + {self.places(places)}")
 

@@ -11,7 +11,7 @@ MODULE = frozenset(
     {
         "annotations", "bench", "cost", "device", "kernel", "launch", "library", "main", "math", "os", "reference", "runtime",
         "sys", "tl", "torch", "triton", "opspec",
-        "INDEX", "GROUP", "SEGMENTS", "FIRST", "LAST", "TOGETHER", "pid", "out", "call", "dims", "options",
+        "walks", "INDEX", "GROUP", "SEGMENTS", "FIRST", "LAST", "TOGETHER", "pid", "out", "call", "dims", "options",
         "width", "aligned", "adjacent", "tiles", "described", "tuned", "copying", "checked", "chunk", "tile",
     }
 )  # fmt: skip

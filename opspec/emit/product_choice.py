@@ -41,9 +41,7 @@ LEAST = 256  # of a chunk that every workload fills, so that short streams need 
 CHUNK = 64  # elements per row of a further value over rows and a chunk, alive beside the scores
 # the least depth of a product with four bits an element: Triton gives a thread eight of them in a row
 PACKED = 64
-NARROW = tuple(
-    ProductTile(rows=64, columns=columns, depth=128, warps=4, stages=4) for columns in (32, 16)
-)
+NARROW = tuple(ProductTile(rows=64, columns=columns, depth=128, warps=4, stages=4) for columns in (32, 16))
 TALLEST = 128  # rows of a tile: where no workload has more, their number is no length that varies
 GROUP = 64  # rows that a group of four warps multiplies at once
 FEW_WARPS = 4  # of which a multiprocessor holds two programs with full tiles
@@ -81,17 +79,21 @@ def product_choice(
     batch = [extent[a] for a in roles.grid if a not in text.blocks]
     blocked = [a for a in roles.stream if a in text.blocks]
     if nested_product(variant.program) is not None and not fixed:
-        return _matmul_choice(variant, text, extent, least, batch, limits, sizes, cases)
+        return _matmul_choice(variant, text, extent, least, batch, names, limits, sizes, cases)
     if {product.rows, product.columns} <= set(roles.grid):
         if blocked == [product.k] and not fixed:
-            return _matmul_choice(variant, text, extent, least, batch, limits, sizes, cases)
+            return _matmul_choice(variant, text, extent, least, batch, names, limits, sizes, cases)
         if not blocked and roles.stream and set(roles.tile) == {product.k}:
-            choice = _matmul_choice(variant, text, extent, least, batch, limits, sizes, cases, depth="_")
+            choice = _matmul_choice(
+                variant, text, extent, least, batch, names, limits, sizes, cases, depth="_"
+            )
             test = None if last else f"{fixed[0]} <= {sizes.product or DEPTH}"
             return replace(choice, lines=(*lines, *choice.lines), test=test)
     begun = _begun(variant)
     if begun is not None:
-        choice = _matmul_choice(variant, text, extent, least, batch, limits, sizes, cases, product=begun)
+        choice = _matmul_choice(
+            variant, text, extent, least, batch, names, limits, sizes, cases, product=begun
+        )
         beside = [
             f"{text.blocks[a]} = launch.power_of_2({extent[a]}, {least[a]}, {text.blocks[begun.k]})"
             for a in blocked
@@ -144,6 +146,7 @@ def _matmul_choice(
     extent: Mapping[str, str],
     least: Mapping[str, int],
     batch: list[str],
+    names: Mapping[str, str],
     limits: Limits,
     sizes: Sizes,
     cases: Sequence[Mapping[str, int]],
@@ -200,11 +203,16 @@ def _matmul_choice(
         lines.append(
             "    tiles = tiles[1:]  # loads of single elements need the registers of the widest tile"
         )
+    rows, times = extent[product.rows], list(batch)
+    if text.described is not None and text.described.segments is not None:
+        # tiles begin where segments do, and so are those of one segment, as many times as there are
+        count = host_int(text.described.segments[1], names)
+        rows, times = f"triton.cdiv({rows}, max({count}, 1))", [*times, count]
     arguments = [
         "tiles",
-        extent[product.rows],
+        rows,
         extent[product.columns],
-        *([" * ".join(batch)] if batch else []),
+        *([" * ".join(times)] if times else []),
     ]
     cut = text.split is not None and text.split.split.axis == product.k
     parted = cut and kind == "16" and sizes.product is None and nested_product(variant.program) is None

@@ -21,6 +21,7 @@ class KernelText:
 
     ``tiles``: tensors that it takes as descriptors; ``described``: the same variant with such tensors.
     ``exact``: blocks that must be as long as their axis for these descriptors, and its extent.
+    ``walked``: the axis whose indices a program takes one after another, as far as others leave them.
     ``segments``: the axis whose tiles begin where segments do, and how many segments there are.
     ``counts``: how many taps loops that are written out take, as constants.
     """
@@ -39,6 +40,7 @@ class KernelText:
     edges: Mapping[str, tuple[Int, str]] = field(default_factory=dict)
     counts: Mapping[str, Int] = field(default_factory=dict)
     segments: tuple[str, Int] | None = None
+    walked: str | None = None
     described: KernelText | None = None
     split: SplitText | None = None
 

@@ -13,9 +13,9 @@ from dataclasses import replace
 from itertools import permutations
 from typing import assert_never
 
+from opspec.emit.accesses import segment_places
 from opspec.emit.describe import describe, exact_axes
 from opspec.emit.expressions import ATOM, TL, is_count, wrap
-from opspec.emit.accesses import segment_places
 from opspec.emit.loops import Loops
 from opspec.emit.names import shorten
 from opspec.emit.narrow import narrow, print_narrow
@@ -46,6 +46,8 @@ from opspec.schedule.tile import (
     assigned,
     statements,
 )
+from opspec.schedule.tile import inside as end
+from opspec.schedule.walked import around_walk
 
 REDUCE: dict[Monoid, str] = {
     "sum": "tl.sum", "prod": "reduce_prod", "max": "reduce_max", "min": "reduce_min", "any": "reduce_any", "all": "reduce_all",
@@ -77,7 +79,10 @@ class _Printer(Loops):
     # frame -----------------------------------------------------------------
     def kernel(self) -> KernelText:
         self.prologue()
-        self.block(self.program.body)
+        if self.walked is None:
+            self.block(self.program.body)
+        else:
+            self.around(self.walked)
         if self.tiles or self.program.sizes:
             self.drop_unused()
         text = "\n".join(self.lines)
@@ -108,6 +113,7 @@ class _Printer(Loops):
             sizes=tuple(self.names[n] for n in self.program.sizes),
             edges=dict(self.edges),
             counts={c: extent for c, extent in self.counts.items() if c in constexprs},
+            walked=None if self.walked is None else self.walked.name,
             segments=None if self.fitted is None else self._segments(self.fitted),
         )
 
@@ -116,6 +122,25 @@ class _Printer(Loops):
         places = segment_places(self.program, s)
         assert places is not None
         return places, self.program.axis(s.axis).extent
+
+    def around(self, axis: AxisPlan) -> None:
+        """What is the same for every index of an axis, and a loop over those of this program."""
+        before, inside = around_walk(self.program, axis.name)
+        self.block(before)
+        name, extent = self.names[axis.name], self.count(axis)[0]
+        self.put(f"for {name} in tl.range(pid % walks, {extent}, walks, flatten=True):")
+        self.level += 1
+        masks = {m for s in inside if isinstance(s, Collapse) for m in s.masks}
+        whole = [a for a in self.program.axes if a.role == "tile" and end(a.name, a.extent) in masks]
+        if len(whole) == 1 and whole[0].blocked:
+            # registers of a tile that ends where its axis does need no mask in every step
+            (axis,) = whole
+            self.edge = self.blocks[axis.name].replace("BLOCK", "EDGE", 1)
+            self.edges[self.edge] = (axis.extent, self.blocks[axis.name])
+            self.implied = (end(axis.name, axis.extent),)
+        self.block(inside)
+        self.implied, self.edge = (), ""
+        self.level -= 1
 
     def drop_unused(self) -> None:
         """Leave out indices and masks that only addresses would have needed."""
@@ -164,6 +189,16 @@ class _Printer(Loops):
                     self.take(self.fitted, self.fitted.segments, places, pid)
                 elif axis.blocked:
                     self.coordinate(axis, (pid, ATOM))
+        elif self.walked is not None:
+            rest = [a for a in grid if a is not self.walked]
+            rows = " * ".join(wrap(self.count(a), 5) for a in rest)
+            self.put("# so many programs share the same rows, and each walks over what these meet")
+            self.put(
+                f"walks = tl.num_programs(0) // ({rows})"
+                if "*" in rows
+                else f"walks = tl.num_programs(0) // {rows}"
+            )
+            self.outer(rest, "pid // walks")
         elif grid:
             self.outer(grid, "pid")
         for axis in self.program.axes:

@@ -165,6 +165,18 @@ def resident(programs: int, warps: int, multiprocessors: int = 132) -> int:
     return min(programs, multiprocessors * (1 if warps > 4 else 2))
 
 
+def walks(rows: int, extent: int, warps: int, multiprocessors: int = 132) -> int:
+    """Programs for so many blocks of ``rows``, each of which walks over a part of an axis of ``extent``: as many as
+    end together on a device that holds one of more than four ``warps`` at once, or two."""
+    held = multiprocessors * (1 if warps > 4 else 2)
+
+    def steps(beside: int) -> int:
+        return int(triton.cdiv(rows * beside, held) * triton.cdiv(extent, beside))
+
+    most = max(min(extent, 2 * held // max(rows, 1)), 1)
+    return rows * min(range(1, most + 1), key=steps)
+
+
 def split(
     extent: int,
     chunk: int,

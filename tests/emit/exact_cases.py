@@ -341,6 +341,26 @@ def i16_many_segments() -> None:
 
 
 @case
+def i16_tiles_of_segments() -> None:
+    """Tiles that begin where a segment does, some of it empty, the first with places that no segment has; and more
+    segments than a program finds at once."""
+    kernel = built(
+        "op f[N, E, K, F](x: bf16[N, K], w: bf16[E, K, F], offs: i32[E + 1]) -> y: f32[N, F] {\n"
+        "  kernel k { y[n, f] = sum[k](x[n, k] * w[e, k, f])  for n in offs[e]..offs[e + 1] }\n}\n"
+    )
+    assert hasattr(kernel, "segment_tiles")
+    for inner, count, places in (([], 1, 5), ([3, 20, 20, 21], 5, 70), ([33] * 8, 40, 150), ([7], 1025, 30)):
+        ends = [2, *inner, *[places] * (count - len(inner))]
+        offs = torch.tensor(ends, dtype=torch.int32)
+        x, y = torch.ones(places, 8).bfloat16(), torch.full((places, 24), -1.0)
+        w = (torch.arange(count) % 256).bfloat16()[:, None, None].expand(count, 8, 24).contiguous()
+        kernel.f(x, w, offs, out=y)
+        owner = torch.bucketize(torch.arange(places), offs[1:].long(), right=True)
+        same(y[2:, 17], (8 * (owner % 256))[2:].to(torch.float64))
+        same(y[:2, 17], [-1.0, -1.0])
+
+
+@case
 def c01_in_place_once() -> None:
     m = built("op halve[N](inout x: f32[N]) { kernel k { x[n] = 0.5 * x[n] } }\n")
     x = torch.full((7,), 64.0)

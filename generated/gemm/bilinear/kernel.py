@@ -82,26 +82,29 @@ def _bilinear_form_resident_described(
     BLOCK_M: tl.constexpr,
     BLOCK_I: tl.constexpr,
     BLOCK_J: tl.constexpr,
+    EDGE_J: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Resident: m in parallel by blocks, o in parallel, i whole, j whole; tiles move through descriptors."""
     pid = tl.program_id(0).to(INDEX)
-    o = pid % O
-    m_first = (pid // O) * BLOCK_M
+    # so many programs share the same rows, and each walks over what these meet
+    walks = tl.num_programs(0) // tl.cdiv(M, BLOCK_M)
+    m_first = (pid // walks) * BLOCK_M
     m = m_first + tl.arange(0, BLOCK_M)
     j = tl.arange(0, BLOCK_J).to(INDEX)
     x = x_desc.load([m_first, 0])
-    w = w_desc.load([o, 0, 0]).reshape(BLOCK_I, BLOCK_J)
-    # t[m, o, j] = sum[i](x[m, i] * w[o, i, j])
-    t = tl.dot(x, w, input_precision="ieee")
     z_at = z_ptr + m[:, None] * z_stride_M + j[None, :] * z_stride_J
     mask = (m[:, None] < M) & (j[None, :] < J)
     z = tl.load(z_at, mask=mask, other=0.0).to(tl.float32)
-    y_sum = tl.sum(tl.where(j[None, :] < J, t * z, 0.0), axis=1)
-    bias = tl.load(bias_ptr + o * bias_stride_O).to(tl.float32)
-    # y[m, o] = sum[j](t[m, o, j] * z[m, j]) + bias[o]
-    y = y_sum + bias
-    tl.store(y_ptr + m * y_stride_M + o * y_stride_O, y, mask=m < M)
+    for o in tl.range(pid % walks, O, walks, flatten=True):
+        w = w_desc.load([o, 0, 0]).reshape(BLOCK_I, BLOCK_J)
+        # t[m, o, j] = sum[i](x[m, i] * w[o, i, j])
+        t = tl.dot(x, w, input_precision="ieee")
+        y_sum = tl.sum(tl.where(j[None, :] < J, t * z, 0.0) if EDGE_J else t * z, axis=1)
+        bias = tl.load(bias_ptr + o * bias_stride_O).to(tl.float32)
+        # y[m, o] = sum[j](t[m, o, j] * z[m, j]) + bias[o]
+        y = y_sum + bias
+        tl.store(y_ptr + m * y_stride_M + o * y_stride_O, y, mask=m < M)
 
 
 @triton.jit
@@ -175,28 +178,31 @@ def _bilinear_form_streamed1_described(
     BLOCK_M: tl.constexpr,
     BLOCK_I: tl.constexpr,
     BLOCK_J: tl.constexpr,
+    EDGE_J: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: m in parallel by blocks, o in parallel, j whole, i streamed; tiles move through descriptors."""
     pid = tl.program_id(0).to(INDEX)
-    o = pid % O
-    m_first = (pid // O) * BLOCK_M
+    # so many programs share the same rows, and each walks over what these meet
+    walks = tl.num_programs(0) // tl.cdiv(M, BLOCK_M)
+    m_first = (pid // walks) * BLOCK_M
     m = m_first + tl.arange(0, BLOCK_M)
     j = tl.arange(0, BLOCK_J).to(INDEX)
     z_at = z_ptr + m[:, None] * z_stride_M + j[None, :] * z_stride_J
     mask = (m[:, None] < M) & (j[None, :] < J)
     z = tl.load(z_at, mask=mask, other=0.0).to(tl.float32)
-    bias = tl.load(bias_ptr + o * bias_stride_O).to(tl.float32)
-    t = tl.zeros((BLOCK_M, BLOCK_J), tl.float32)
-    for i_start in range(0, I, BLOCK_I):
-        x = x_desc.load([m_first, i_start])
-        w = w_desc.load([o, i_start, 0]).reshape(BLOCK_I, BLOCK_J)
-        # t[m, o, j] = sum[i](x[m, i] * w[o, i, j])
-        t = tl.dot(x, w, t, input_precision="ieee")
-    y_sum = tl.sum(tl.where(j[None, :] < J, t * z, 0.0), axis=1)
-    # y[m, o] = sum[j](t[m, o, j] * z[m, j]) + bias[o]
-    y = y_sum + bias
-    tl.store(y_ptr + m * y_stride_M + o * y_stride_O, y, mask=m < M)
+    for o in tl.range(pid % walks, O, walks, flatten=True):
+        bias = tl.load(bias_ptr + o * bias_stride_O).to(tl.float32)
+        t = tl.zeros((BLOCK_M, BLOCK_J), tl.float32)
+        for i_start in range(0, I, BLOCK_I):
+            x = x_desc.load([m_first, i_start])
+            w = w_desc.load([o, i_start, 0]).reshape(BLOCK_I, BLOCK_J)
+            # t[m, o, j] = sum[i](x[m, i] * w[o, i, j])
+            t = tl.dot(x, w, t, input_precision="ieee")
+        y_sum = tl.sum(tl.where(j[None, :] < J, t * z, 0.0) if EDGE_J else t * z, axis=1)
+        # y[m, o] = sum[j](t[m, o, j] * z[m, j]) + bias[o]
+        y = y_sum + bias
+        tl.store(y_ptr + m * y_stride_M + o * y_stride_O, y, mask=m < M)
 
 
 @triton.jit
@@ -527,8 +533,8 @@ def _configure_bilinear_form(
         if described and options["BLOCK_I"] <= 256 and options["BLOCK_J"] <= 256:
             return (
                 _bilinear_form_resident_described,
-                triton.cdiv(M, options["BLOCK_M"]) * O,
-                options,
+                launch.walks(triton.cdiv(M, options["BLOCK_M"]), O, options["num_warps"]),
+                {**options, "EDGE_J": int(J % options["BLOCK_J"] != 0)},
                 (
                     (options["BLOCK_M"], options["BLOCK_I"]),
                     (None, options["BLOCK_I"], options["BLOCK_J"]),
@@ -557,8 +563,8 @@ def _configure_bilinear_form(
         if described and options["BLOCK_I"] <= 256 and options["BLOCK_J"] <= 256:
             return (
                 _bilinear_form_streamed1_described,
-                triton.cdiv(M, options["BLOCK_M"]) * O,
-                options,
+                launch.walks(triton.cdiv(M, options["BLOCK_M"]), O, options["num_warps"]),
+                {**options, "EDGE_J": int(J % options["BLOCK_J"] != 0)},
                 (
                     (options["BLOCK_M"], options["BLOCK_I"]),
                     (None, options["BLOCK_I"], options["BLOCK_J"]),

@@ -291,28 +291,27 @@ def _lora_up_streamed0_described(
     BLOCK_K: tl.constexpr,
     BLOCK_R: tl.constexpr,
     GROUP: tl.constexpr,
+    INDEX: tl.constexpr,
 ):
     """Streamed: m in parallel by blocks, n in parallel by blocks, r whole, k streamed; tiles move through descriptors."""
-    for tile in tl.range(
-        tl.program_id(0), tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N), tl.num_programs(0), flatten=True
-    ):
-        pid_m, pid_n = grouped(tile, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
-        m_first = pid_m * BLOCK_M
-        m = m_first + tl.arange(0, BLOCK_M)
-        n_first = pid_n * BLOCK_N
-        n = n_first + tl.arange(0, BLOCK_N)
-        t = t_desc.load([m_first, 0])
-        b = b_desc.load([0, n_first])
-        y_sum = tl.dot(t, b, input_precision="ieee")
-        # y[m, n] = sum[k](x[m, k] * w[k, n]) + alpha * sum[r](t[m, r] * b[r, n])
-        y = alpha * y_sum
-        for k_start in range(0, K, BLOCK_K):
-            x = x_desc.load([m_first, k_start])
-            w = w_desc.load([k_start, n_first])
-            y = tl.dot(x, w, y, input_precision="ieee")
-        mask = (m[:, None] < M) & (n[None, :] < N)
-        y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
-        tl.store(y_at, y, mask=mask)
+    pid = tl.program_id(0).to(INDEX)
+    pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
+    m_first = pid_m * BLOCK_M
+    m = m_first + tl.arange(0, BLOCK_M)
+    n_first = pid_n * BLOCK_N
+    n = n_first + tl.arange(0, BLOCK_N)
+    t = t_desc.load([m_first, 0])
+    b = b_desc.load([0, n_first])
+    y_sum = tl.dot(t, b, input_precision="ieee")
+    # y[m, n] = sum[k](x[m, k] * w[k, n]) + alpha * sum[r](t[m, r] * b[r, n])
+    y = alpha * y_sum
+    for k_start in range(0, K, BLOCK_K):
+        x = x_desc.load([m_first, k_start])
+        w = w_desc.load([k_start, n_first])
+        y = tl.dot(x, w, y, input_precision="ieee")
+    y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
+    mask = (m[:, None] < M) & (n[None, :] < N)
+    tl.store(y_at, y, mask=mask)
 
 
 @triton.jit
@@ -582,10 +581,7 @@ def _configure_lora_up(
         if described and options["BLOCK_R"] <= 256:
             return (
                 _lora_up_streamed0_described,
-                launch.resident(
-                    triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
-                    options["num_warps"],
-                ),
+                triton.cdiv(M, options["BLOCK_M"]) * triton.cdiv(N, options["BLOCK_N"]),
                 options,
                 (
                     (options["BLOCK_M"], options["BLOCK_K"]),
@@ -792,7 +788,7 @@ def _lora__launch(call, dims, x, w, a, b, alpha, y):
     kernel, grid, options, tiles = _configure_lora_up(
         M, N, K, R, width, aligned, described, tuned=call.tuned("up")
     )
-    if kernel is _lora_up_streamed1_described:
+    if tiles is not None:
         call.start(
             kernel,
             grid,
@@ -806,20 +802,6 @@ def _lora__launch(call, dims, x, w, a, b, alpha, y):
             y.stride(0),
             y.stride(1),
             INDEX=launch.index_type(x, w, b, y, t),
-        )
-    elif tiles is not None:
-        call.start(
-            kernel,
-            grid,
-            options,
-            *launch.describe((x, w, b, y, t), tiles),
-            alpha,
-            M,
-            N,
-            K,
-            R,
-            y.stride(0),
-            y.stride(1),
         )
     else:
         call.start(

@@ -159,7 +159,9 @@ def _configure_grouped_gemm_experts(
         )
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
-    BLOCK_N, BLOCK_F, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, N, F)
+    BLOCK_N, BLOCK_F, BLOCK_K, num_warps, num_stages = launch.pick_tile(
+        tiles, triton.cdiv(N, max(E, 1)), F, E
+    )
     options = {
         "BLOCK_N": BLOCK_N,
         "BLOCK_F": BLOCK_F,
