@@ -225,7 +225,9 @@ def _matmul_choice(
     return choice_of(text, lines, warps="num_warps", stages="num_stages", parted=parted)
 
 
-def _narrow_tiles(limits: Limits, *, descriptors: bool, result: int) -> tuple[tuple[int, ...], ...]:
+def _narrow_tiles(
+    limits: Limits, *, descriptors: bool, result: int
+) -> tuple[tuple[int, int, int, int, int], ...]:
     """Tiles of many rows for the few columns that workloads have: rows pass a multiprocessor once."""
     return tuple(
         (t.rows, t.columns, t.depth, t.warps, t.stages)

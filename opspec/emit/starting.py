@@ -454,38 +454,36 @@ class Starts:
                     shapes.append(f"launch.{type(tile).__name__}({tuple_text(counted)})")
                 else:
                     shapes.append("None" if own is None else tuple_text(own))
-        own = {'"PARTS"': "parts"} if _parted(text) else {}
+        given = {'"PARTS"': "parts"} if _parted(text) else {}
         for edge, (extent, block) in described.edges.items():
             if edge not in text.edges:
-                own[f'"{edge}"'] = f'int({wrapped(host_int(extent, self.names))} % options["{block}"] != 0)'
+                given[f'"{edge}"'] = f'int({wrapped(host_int(extent, self.names))} % options["{block}"] != 0)'
         if described.segments is not None:
             axis, count = described.segments
             segments = host_int(count, self.names)
-            own['"SEGMENTS"'] = f"launch.power_of_2({segments})"
+            given['"SEGMENTS"'] = f"launch.power_of_2({segments})"
             test += f" and {wrapped(segments)} <= {SEGMENTS}"
             grid = self._grid(k, text, segmented=axis, segments=segments)
         if described.walked is not None:
             grid = self._walking(k, text, described.walked)
         if described.persistent:
             grid = f'launch.resident({grid}, options["num_warps"])'
-        options = f"{{**options, {', '.join(f'{n}: {v}' for n, v in own.items())}}}" if own else "options"
+        options = f"{{**options, {', '.join(f'{n}: {v}' for n, v in given.items())}}}" if given else "options"
         return [f"if {test}:", f"    return {described.name}, {grid}, {options}, {tuple_text(shapes)}"]
 
     def _walking(self, k: KernelLaunch, text: KernelText, walked: str) -> str:
         """How many programs a launch has that walk over an axis: as many of the same rows as a device has room for."""
-        program = k.plan.variants[0].program
-        rest = replace(program, axes=tuple(a for a in program.axes if a.name != walked))
-        rows = self._grid(
-            replace(k, plan=replace(k.plan, variants=(replace(k.plan.variants[0], program=rest),))), text
-        )
-        extent = host_int(program.axis(walked).extent, self.names)
+        rows = self._grid(k, text, without=walked)
+        extent = host_int(k.plan.variants[0].program.axis(walked).extent, self.names)
         return f'launch.walks({rows}, {extent}, options["num_warps"])'
 
-    def _grid(self, k: KernelLaunch, text: KernelText, segmented: str = "", segments: str = "") -> str:
+    def _grid(
+        self, k: KernelLaunch, text: KernelText, *, segmented: str = "", segments: str = "", without: str = ""
+    ) -> str:
         """How many programs a launch has; at most, where the tiles of an axis begin where so many segments do."""
         counts = []
         for axis in k.plan.variants[0].program.axes:
-            if axis.role == "grid":
+            if axis.role == "grid" and axis.name != without:
                 extent = host_int(axis.extent, self.names, tight=True)
                 block = text.blocks.get(axis.name)
                 rows = f' * options["{text.blocks[f"{axis.name}.step"]}"]' if axis.rows else ""
