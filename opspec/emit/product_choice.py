@@ -42,6 +42,9 @@ CHUNK = 64  # elements per row of a further value over rows and a chunk, alive b
 # the least depth of a product with four bits an element: Triton gives a thread eight of them in a row
 PACKED = 64
 NARROW = tuple(ProductTile(rows=64, columns=columns, depth=128, warps=4, stages=4) for columns in (32, 16))
+# half a tile, of which a multiprocessor holds two: segments leave many tiles partly empty, and one fills what the other
+# leaves idle
+HALF = ProductTile(rows=128, columns=128, depth=64, warps=4, stages=3)
 TALLEST = 128  # rows of a tile: where no workload has more, their number is no length that varies
 GROUP = 64  # rows that a group of four warps multiplies at once
 FEW_WARPS = 4  # of which a multiprocessor holds two programs with full tiles
@@ -186,8 +189,11 @@ def _matmul_choice(
             found = tuple(t for t in found if t[3] <= FEW_WARPS)
         if kind == "16" and few:
             found = (*_narrow_tiles(limits, descriptors=descriptors, result=result), *found)
+        if segmented and descriptors and kind == "16" and found[0][:2] == (HALF.rows, 2 * HALF.columns):
+            found = (found[0], (HALF.rows, HALF.columns, HALF.depth, HALF.warps, HALF.stages), *found[1:])
         return _tiles_text(found)
 
+    segmented = text.described is not None and text.described.segments is not None
     whole = variant.program.axis(product.columns).extent
     few = bool(cases) and max(whole.evaluate(c) for c in cases) <= max(t.columns for t in NARROW)
     blocks = [text.blocks[product.rows], text.blocks[product.columns], depth or text.blocks[product.k]]
@@ -204,12 +210,12 @@ def _matmul_choice(
             "    tiles = tiles[1:]  # loads of single elements need the registers of the widest tile"
         )
     rows, times = extent[product.rows], list(batch)
-    if text.described is not None and text.described.segments is not None:
+    if segmented and text.described is not None and text.described.segments is not None:
         # tiles begin where segments do, and so are those of one segment, as many times as there are
         count = host_int(text.described.segments[1], names)
         rows, times = f"triton.cdiv({rows}, max({count}, 1))", [*times, count]
     arguments = [
-        "tiles",
+        f"launch.less_padded(tiles, {extent[product.columns]})" if segmented else "tiles",
         rows,
         extent[product.columns],
         *([" * ".join(times)] if times else []),

@@ -171,9 +171,10 @@ def walks(rows: int, extent: int, warps: int, multiprocessors: int = 132) -> int
     held = multiprocessors * (1 if warps > 4 else 2)
 
     def steps(beside: int) -> int:
-        return int(triton.cdiv(rows * beside, held) * triton.cdiv(extent, beside))
+        # to begin costs a program about a step
+        return int(triton.cdiv(rows * beside, held) * (triton.cdiv(extent, beside) + 1))
 
-    most = max(min(extent, 2 * held // max(rows, 1)), 1)
+    most = max(min(extent, 8 * held // max(rows, 1)), 1)
     return rows * min(range(1, most + 1), key=steps)
 
 
@@ -396,6 +397,21 @@ def pick_tile(
         if fills(triton.cdiv(rows, tile[0]) * triton.cdiv(columns, tile[1]) * batch, programs):
             return tile
     return offered[-1]
+
+
+def less_padded(tiles: Iterable[Tile], columns: int) -> tuple[Tile, ...]:
+    """The tiles without such first ones that pad ``columns`` by a sixteenth more than those behind them, which are as
+    tall and narrower."""
+    offered = tuple(tiles)
+
+    def padded(tile: Tile) -> int:
+        return int(triton.cdiv(columns, tile[1])) * tile[1]
+
+    while len(offered) > 1 and offered[1][0] == offered[0][0] and offered[1][1] < offered[0][1]:
+        if 16 * padded(offered[0]) <= 17 * padded(offered[1]):
+            break
+        offered = offered[1:]
+    return offered
 
 
 # Of a product with one column, where each warp takes a part of a step's sum: how many parts, and the tile, whose depth

@@ -12,6 +12,7 @@ from opspec.schedule.tile import (
     AxisPlan,
     Fetch,
     Let,
+    Loop,
     Multiply,
     Remark,
     Statement,
@@ -58,7 +59,16 @@ def around_walk(program: TileProgram, axis: str) -> tuple[tuple[Statement, ...],
         else:
             inside.append(s)
             moved |= {v.name for x in statements((s,)) for v in assigned(x)}
-    return tuple(before), tuple(inside)
+    return tuple(before), _late(inside, {name for _, name in program.data})
+
+
+def _late(body: list[Statement], data: set[str]) -> tuple[Statement, ...]:
+    """A step with loads that its streams don't use behind these: there they wait beside the loads of the next step; ``data``: variables that say where something is."""
+    last = max((k for k, s in enumerate(body) if isinstance(s, Loop)), default=-1)
+    used = {n for s in statements(tuple(body[: last + 1])) for n in _reads(s)} | data
+    late = [s for s in body[: last + 1] if isinstance(s, Fetch) and s.var.name not in used]
+    kept = [s for s in body[: last + 1] if s not in late]
+    return (*kept, *late, *body[last + 1 :])
 
 
 def _has(s: Statement, axis: str) -> bool:

@@ -73,7 +73,15 @@ def test_any_name_in_any_place_gives_valid_python(name: str, role: str):
 
 
 def test_no_name_is_that_of_a_device_function():
-    files = ("arithmetic.py", "casting.py", "device.py", "folding.py", "groups.py", "widening.py")
+    files = (
+        "arithmetic.py",
+        "casting.py",
+        "device.py",
+        "folding.py",
+        "groups.py",
+        "segmented.py",
+        "widening.py",
+    )
     text = "\n".join((ROOT / "opspec/runtime" / f).read_text(encoding="utf-8") for f in files)
     public = {n for n in re.findall(r"^def (\w+)\(", text, re.MULTILINE) if not n.startswith("_")}
     assert public == HELPERS

@@ -192,13 +192,13 @@ def _bilinear_form_streamed1_described(
     mask = (m[:, None] < M) & (j[None, :] < J)
     z = tl.load(z_at, mask=mask, other=0.0).to(tl.float32)
     for o in tl.range(pid % walks, O, walks, flatten=True):
-        bias = tl.load(bias_ptr + o * bias_stride_O).to(tl.float32)
         t = tl.zeros((BLOCK_M, BLOCK_J), tl.float32)
         for i_start in range(0, I, BLOCK_I):
             x = x_desc.load([m_first, i_start])
             w = w_desc.load([o, i_start, 0]).reshape(BLOCK_I, BLOCK_J)
             # t[m, o, j] = sum[i](x[m, i] * w[o, i, j])
             t = tl.dot(x, w, t, input_precision="ieee")
+        bias = tl.load(bias_ptr + o * bias_stride_O).to(tl.float32)
         y_sum = tl.sum(tl.where(j[None, :] < J, t * z, 0.0) if EDGE_J else t * z, axis=1)
         # y[m, o] = sum[j](t[m, o, j] * z[m, j]) + bias[o]
         y = y_sum + bias

@@ -145,6 +145,7 @@ def _configure_grouped_gemm_experts(
     elif described:
         tiles = (
             (128, 256, 64, 8, 3),
+            (128, 128, 64, 4, 3),
             (128, 128, 64, 8, 4),
             (128, 64, 64, 4, 3),
             (64, 128, 64, 4, 4),
@@ -160,7 +161,7 @@ def _configure_grouped_gemm_experts(
     elif not aligned:
         tiles = tiles[1:]  # loads of single elements need the registers of the widest tile
     BLOCK_N, BLOCK_F, BLOCK_K, num_warps, num_stages = launch.pick_tile(
-        tiles, triton.cdiv(N, max(E, 1)), F, E
+        launch.less_padded(tiles, F), triton.cdiv(N, max(E, 1)), F, E
     )
     options = {
         "BLOCK_N": BLOCK_N,
