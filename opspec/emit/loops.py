@@ -198,7 +198,7 @@ class Loops(Accesses):
             0
         ]
         self.put(f"{at}, {first} = {found}")
-        self.put(f"{name} = {first} + {self.places(places)}")
+        self.put(f"{name} = ({first} + {self.places(places)}).to(INDEX)")
 
     def segments(self, s: Loop, tensor: str, first: str, last: str) -> tuple[str, str]:
         """Look up which segments hold the places ``first`` to ``last``."""

@@ -84,6 +84,7 @@ def _grouped_gemm_experts_described(
     BLOCK_K: tl.constexpr,
     GROUP: tl.constexpr,
     SEGMENTS: tl.constexpr,
+    INDEX: tl.constexpr,
 ):
     """Streamed: n in parallel by blocks, f in parallel by blocks, e streamed, k streamed; tiles move through descriptors."""
     # tiles begin where segments do: how many of them there are up to the end of each
@@ -92,7 +93,7 @@ def _grouped_gemm_experts_described(
     for tile in tl.range(tl.program_id(0), tiles_n * tl.cdiv(F, BLOCK_F), tl.num_programs(0), flatten=True):
         pid_n, pid_f = grouped(tile, tiles_n, tl.cdiv(F, BLOCK_F), GROUP)
         e, n_first = segment_tile(e_ends, pid_n, offs_ptr, offs_stride_0, BLOCK_N)
-        n = n_first + tl.arange(0, BLOCK_N)
+        n = (n_first + tl.arange(0, BLOCK_N)).to(INDEX)
         f_first = pid_f * BLOCK_F
         f = f_first + tl.arange(0, BLOCK_F)
         offs = tl.load(offs_ptr + e * offs_stride_0)
@@ -234,6 +235,7 @@ def _grouped_gemm__launch(call, dims, x, w, offs, y):
             offs.stride(0),
             y.stride(0),
             y.stride(1),
+            INDEX=launch.index_type(x, w, offs, y),
         )
     else:
         call.start(
