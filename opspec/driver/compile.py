@@ -29,6 +29,7 @@ POINTER = {
     "i32": "*i32", "i64": "*i64", "bool": "*i1",
 }  # fmt: skip
 SPAN = 256  # for the sizes of a stream in parts: a multiple of 16, as spans are
+SPECIALISED = 90  # the capability whose warps may have roles
 SCALAR = {"float": "fp32", "int": "i32", "bool": "i32"}
 
 
@@ -74,6 +75,9 @@ def compile_first_choices(
             last = [t.extents[-1].evaluate(full) for t in read if len(t.extents) > 1]
             host["aligned"] = all(e % 16 == 0 for e in last)
             host["described"] = host["aligned"] and target.backend == "cuda" and int(target.arch) >= 90
+            host["specialised"] = (
+                host["described"] and int(target.arch) == SPECIALISED and _wide_rows(launch, full)
+            )
             if not set(wanted) <= set(host):
                 continue
             choice = function(*(host[w] for w in wanted))
@@ -84,6 +88,14 @@ def compile_first_choices(
             seen.add(key)
             out.append(_compile(op, launch, kernel, dict(options), tiles, dims, dtypes, workload, target))
     return out
+
+
+def _wide_rows(launch: KernelLaunch, dims: dict[str, int]) -> bool:
+    """Whether rows of what its kernel with roles stores are whole units of 16 bytes, as descriptors ask for."""
+    roles = [t.warps.roles for t in launch.texts if t.warps is not None and t.warps.roles is not None]
+    stored = {name for own in roles for name in own.results}
+    results = [t for t in launch.plan.block.tensors if t.name in stored]
+    return all(t.extents[-1].evaluate(dims) % 16 == 0 for t in results)
 
 
 def within(op: Op, extent: int) -> dict[str, int]:
@@ -179,8 +191,10 @@ def _compile(
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    from opspec.runtime.launch import Units, leading
+    from opspec.runtime import warp_specialised
+    from opspec.runtime.launch import DTYPES, Units, leading
 
+    gluon = kernel.is_gluon()
     names = identifiers(op)
     values: dict[str, int] = {}
     signature: dict[str, str] = {}
@@ -202,7 +216,10 @@ def _compile(
             element = POINTER[_concrete(tensor.dtype, dtypes).name][1:]
             if isinstance(tile, Units):
                 element = f"i{8 * tile.moved.itemsize}"
-            signature[descriptor(tensor.name)] = f"tensordesc<{element}{list(leading(tile)[1])}>"
+            block = leading(tile)[1]
+            dtype = DTYPES[_concrete(tensor.dtype, dtypes).name]
+            layout = f",{warp_specialised.layout_of(block, dtype)!r}" if gluon else ""
+            signature[descriptor(tensor.name)] = f"tensordesc<{element}{list(block)}{layout}>"
     for name in op.dims:
         signature[names[name]] = "i32"
         values[names[name]] = dims[name]
@@ -233,7 +250,8 @@ def _compile(
     if unknown:  # a launch would stop at it
         raise TypeError(f"{kernel.fn.__name__} takes no {', '.join(unknown)}")
     constants = {k: v for k, v in constants.items() if k in kernel.arg_names}
-    source = ASTSource(fn=kernel, signature=ordered, constexprs=constants, attrs=attributes)
+    made = warp_specialised.GluonASTSource if gluon else ASTSource
+    source = made(fn=kernel, signature=ordered, constexprs=constants, attrs=attributes)
     gpu = GPUTarget(target.backend, target.arch, target.warp)
     compiled = triton.compile(source, target=gpu, options=launch_options)
     registers, spills = cubin_resources(compiled.asm) if target.backend == "cuda" else (None, None)
@@ -245,7 +263,7 @@ def _compile(
         registers=registers,
         spills=spills,
         shared=shared,
-        occupancy=_occupancy(target, registers, shared, launch_options["num_warps"]),
+        occupancy=_occupancy(target, registers, shared, int(compiled.metadata.num_warps)),
         wgmma="wgmma" in str(compiled.asm.get("ptx", "")),
         asm=dict(compiled.asm),
     )

@@ -153,17 +153,20 @@ class Accesses:
             if axis is None:
                 out.append(self.x.integer(i, ())[0])
                 continue
-            role = self.program.axis(axis).role
-            name = self.names[axis]
             if i.index != axis:
                 out.append(self.x.integer(i - index(axis), ())[0])
                 continue
-            out.append({"grid": f"{name}_first", "stream": f"{name}_start", "tile": "0"}[role])
+            out.append(self.first_of(axis))
         tile = self.tiles[tensor]
         if isinstance(tile, Units) and out[-1] != "0":
             out[-1] = f"{out[-1]} // {tile.elements}"
         order = sorted(range(len(tile)), key=lambda k: tile[k] is not None)
         return f"[{', '.join(out[k] for k in order)}]"
+
+    def first_of(self, axis: str) -> str:
+        """The first place of a block dimension."""
+        name = self.names[axis]
+        return {"grid": f"{name}_first", "stream": f"{name}_start", "tile": "0"}[self.program.axis(axis).role]
 
     def places(self, axis: str) -> str:
         """The places of a block dimension behind its first one, in the order in which the kernel holds them."""

@@ -45,7 +45,8 @@ SMALL = Sizes(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
     """One variant's configuration: the test that admits it (None: always), lines, warps, stages; the test in
-    ``words`` where it is a name. ``parted``: its tiles are few because parts of a sum fill a device."""
+    ``words`` where it is a name. ``parted``: its tiles are few because parts of a sum fill a device;
+    ``specialised``: tiles (rows, columns, depth, slots) where its warps have roles."""
 
     kernel: str
     test: str | None
@@ -55,6 +56,7 @@ class Choice:
     stages: str
     words: str = ""
     parted: bool = False
+    specialised: tuple[tuple[int, int, int, int], ...] = ()
 
 
 def choice_of(

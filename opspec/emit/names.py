@@ -12,7 +12,7 @@ MODULE = frozenset(
         "annotations", "bench", "cost", "device", "kernel", "launch", "library", "main", "math", "os", "reference", "runtime",
         "sys", "tl", "torch", "triton", "opspec",
         "walks", "INDEX", "GROUP", "SEGMENTS", "FIRST", "LAST", "TOGETHER", "pid", "out", "call", "dims", "options",
-        "width", "aligned", "adjacent", "tiles", "described", "tuned", "copying", "checked", "chunk", "tile",
+        "width", "aligned", "gl", "gluon", "warps", "specialised", "STAGES", "adjacent", "tiles", "described", "tuned", "copying", "checked", "chunk", "tile",
     }
 )  # fmt: skip
 # Device functions of the runtime, which a kernel imports by name.

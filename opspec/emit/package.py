@@ -21,11 +21,12 @@ from opspec.emit.launcher import Function, Part, function_name, launcher, quoted
 from opspec.emit.layout import WIDTH, fold
 from opspec.emit.lengths import Stream, any_length, lengths_doc, odd, print_lengths, unspecialised_odd
 from opspec.emit.names import RESERVED, escape, shorten
-from opspec.emit.signature import KernelText, SplitText, descriptor, identifiers, pointer, stride
+from opspec.emit.signature import KernelText, RoleText, SplitText, descriptor, identifiers, pointer, stride
 from opspec.emit.specialise import unspecialised
 from opspec.emit.starting import AnyLength, KernelLaunch
 from opspec.emit.triton import print_kernel
 from opspec.emit.used import check_lines, unpacked
+from opspec.emit.warp_specialised import print_warp_specialised
 from opspec.ir.dtypes import DTypeParam
 from opspec.ir.program import Boundary, Kernel, Module, Op, Tensor
 from opspec.resources import folder
@@ -95,8 +96,8 @@ class _OpModel:
 class _KernelFile:
     title: str
     origin: str
-    helpers: tuple[str, ...]
-    helper_import: str
+    imports: tuple[str, ...]
+    gluon: bool
     runtime: str
     ops: tuple[_OpModel, ...]
 
@@ -210,6 +211,8 @@ def _schedule(
         ):
             label += str(k)
         text = print_kernel(v.program, f"{base}{label}", backwards=backwards)
+        if sizes.product is None and text.described is not None:
+            text = replace(text, warps=print_warp_specialised(v.program, f"{base}{label}"))
         if v.split is not None:
             text = replace(text, split=_split_text(v.split, f"{base}{label}"))
         texts.append(text)
@@ -253,7 +256,7 @@ def _backwards(plan: Plan, before: KernelLaunch) -> bool:
 
 def _printed(text: KernelText) -> list[KernelText]:
     """Every kernel of one variant."""
-    found = [text, text.described]
+    found = [text, text.described, text.warps]
     if text.split is not None:
         found += [text.split.partial, text.split.partial.described, text.split.merge]
     return [t for t in found if t is not None]
@@ -296,7 +299,8 @@ def _same_parameters(op: Op, plan: Plan, texts: list[KernelText]) -> tuple[Kerne
     out = []
     for text in texts:
         own = None if text.described is None else united(text.described, described)
-        out.append(replace(united(text, texts), described=own))
+        warps = None if text.warps is None else united(text.warps, [text.warps])
+        out.append(replace(united(text, texts), described=own, warps=warps))
     return tuple(out)
 
 
@@ -311,6 +315,7 @@ def _kernel_file(
 ) -> str:
     texts = [t for ks in launches.values() for k in ks for text in k.texts for t in _printed(text)]
     helpers = sorted({h for t in texts for h in t.helpers})
+    gluon = any(t.roles is not None for t in texts)
     ops = tuple(_op_model(op, launches, costs[op.name], namespace, debug=debug) for op in module.ops)
     title = safe_doc(
         module.doc.strip().splitlines()[0] if module.doc.strip() else ", ".join(o.name for o in module.ops)
@@ -318,10 +323,11 @@ def _kernel_file(
     model = _KernelFile(
         title=title,
         origin=origin,
-        helpers=tuple(helpers),
-        helper_import="\n".join(fold(f"from opspec.runtime.device import ({', '.join(helpers)})"))
-        if len(f"from opspec.runtime.device import {', '.join(helpers)}") > 110
-        else f"from opspec.runtime.device import {', '.join(helpers)}",
+        imports=(
+            *(["from opspec.runtime import warp_specialised as warps"] if gluon else []),
+            *_import_lines("opspec.runtime.device", helpers),
+        ),
+        gluon=gluon,
         runtime=", ".join(
             (
                 *(m for m in ("adjacent",) if _uses(ops, m)),
@@ -334,6 +340,14 @@ def _kernel_file(
         ops=ops,
     )
     return _render("kernel.py.j2", model)
+
+
+def _import_lines(module: str, names: Sequence[str]) -> list[str]:
+    """What imports names of a module; nothing where there are none."""
+    plain = f"from {module} import {', '.join(names)}"
+    if not names or len(plain) <= WIDTH:
+        return [plain] if names else []
+    return fold(f"from {module} import ({', '.join(names)})")
 
 
 def _uses(ops: tuple[_OpModel, ...], module: str) -> bool:
@@ -373,6 +387,7 @@ def _function_model(
     for k in ks:
         pairs = [(t, v) for text, v in zip(k.texts, k.plan.variants, strict=True) for t in _printed(text)]
         for text, variant in pairs:
+            kernels += [_role_model(role) for role in (text.roles.functions if text.roles else ())]
             kernels.append(_kernel_model(op, k.plan, text, _kernel_doc(k.plan, variant, text)))
         if k.lengths is not None:
             doc = safe_doc(lengths_doc(k.lengths.lengths))
@@ -405,17 +420,29 @@ def _function_model(
     )
 
 
-def _decorator(kept: Sequence[str]) -> str:
+def _decorator(kept: Sequence[str], *, gluon: bool) -> str:
     given = f"(do_not_specialize=[{', '.join(map(quoted, kept))}])" if kept else ""
-    return f"@triton.jit{given}"
+    return f"@{'gluon' if gluon else 'triton'}.jit{given}"
+
+
+def _role_model(role: RoleText) -> _KernelModel:
+    """A function that warps of a kernel run."""
+    params = ", ".join([*role.params, *(f"{c}: gl.constexpr" for c in role.constexprs)])
+    return _KernelModel(
+        decorator="@gluon.jit",
+        signature="\n".join(fold(f"def {role.name}({params}):")),
+        doc=role.doc,
+        lines=tuple(f for line in role.lines for f in fold(line)),
+    )
 
 
 def _kernel_model(op: Op, plan: Plan, text: KernelText, doc: str, alias: str = "") -> _KernelModel:
-    params = ", ".join([*text.params, *(f"{c}: tl.constexpr" for c in text.constexprs)])
+    module = "gl" if text.roles else "tl"
+    params = ", ".join([*text.params, *(f"{c}: {module}.constexpr" for c in text.constexprs)])
     kept = [p for p in unspecialised(op, plan, text) if p in text.params]
     return _KernelModel(
         alias=alias,
-        decorator="\n".join(fold(_decorator(kept))),
+        decorator="\n".join(fold(_decorator(kept, gluon=text.roles is not None))),
         signature="\n".join(fold(f"def {text.name}({params}):")),
         doc=doc,
         lines=tuple(f for line in text.lines for f in fold(line)),
@@ -478,7 +505,9 @@ def _kernel_doc(plan: Plan, variant: Variant, text: KernelText) -> str:
         named = " and ".join(cut)
         parts.append(f"parts of {named} joined" if joined else f"{named} in {split.splits} parts")
     lines = [f"{variant.program.variant.capitalize()}: " + ", ".join(parts or ["one program"]) + "."]
-    if text.tiles:
+    if text.roles is not None:
+        lines[0] = f"{lines[0][:-1]}; two groups of warps multiply what another warp brings."
+    elif text.tiles:
         lines[0] = f"{lines[0][:-1]}; tiles move through descriptors."
     facts = [f"{r.statement}: {r.text}." for r in plan.rewrites] + [f"{n}." for n in variant.program.notes]
     if facts:

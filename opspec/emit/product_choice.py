@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from opspec.emit.choice import Choice, Sizes, choice_of
 from opspec.emit.host import host_int
-from opspec.emit.signature import KernelText
+from opspec.emit.signature import KernelText, WarpRoles
 from opspec.ir.dtypes import I4, choices
 from opspec.ir.values import Extent, Read
 from opspec.schedule.access import plain
@@ -28,6 +28,7 @@ from opspec.schedule.resources import (
     result_bits,
     side_by_side,
     waiting_columns,
+    warp_specialised_tiles,
 )
 from opspec.schedule.roles import Product
 from opspec.schedule.shapes import beside_rows, never_together, three_deep, tiles_beside
@@ -228,7 +229,32 @@ def _matmul_choice(
     lines.append(f"{', '.join(blocks)}, num_warps, num_stages = launch.pick_tile({', '.join(arguments)})")
     if text.described is not None and "PARTS" in text.described.constexprs:
         lines += _one_column(extent[product.columns], blocks, sizes)
-    return choice_of(text, lines, warps="num_warps", stages="num_stages", parted=parted)
+    choice = choice_of(text, lines, warps="num_warps", stages="num_stages", parted=parted)
+    if text.warps is None or text.warps.roles is None or kind not in ("16", "8"):
+        return choice
+    return replace(choice, specialised=_specialised(variant.program, text.warps.roles, kind, limits))
+
+
+def _specialised(
+    program: TileProgram, roles: WarpRoles, kind: str, limits: Limits
+) -> tuple[tuple[int, int, int, int], ...]:
+    """Tiles of a product whose warps have roles."""
+    products = [s for s in statements(program.body) if isinstance(s, Multiply)]
+    rows, columns = (
+        {v.name for o in side if isinstance(v := plain(o.value), Read)}
+        for side in ([p.a for p in products], [p.b for p in products])
+    )
+    return warp_specialised_tiles(
+        limits,
+        int(kind),
+        row_tiles=len(rows),
+        column_tiles=len(columns),
+        sums=roles.sums,
+        folded=roles.folded,
+        vectors=roles.vectors,
+        results=len(roles.results),
+        result=result_bits(program),
+    )
 
 
 def _narrow_tiles(

@@ -16,6 +16,29 @@ from opspec.schedule.tile import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RoleText:
+    """A function that some warps of a kernel run."""
+
+    name: str
+    doc: str
+    params: tuple[str, ...]
+    constexprs: tuple[str, ...]
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarpRoles:
+    """What warps of a kernel run, and what its tiles need: ``results`` that it stores, ``sums`` of each element beside
+    each other, whether statements fold each step's product (``folded``), and ``vectors`` along columns beside it."""
+
+    functions: tuple[RoleText, ...]
+    results: tuple[str, ...]
+    sums: int
+    folded: bool
+    vectors: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KernelText:
     """A printed kernel. ``params`` in order, constexpr ones marked; ``blocks`` axis → constexpr name.
 
@@ -24,6 +47,7 @@ class KernelText:
     ``walked``: the axis whose indices a program takes one after another, as far as others leave them.
     ``segments``: the axis whose tiles begin where segments do, and how many segments there are.
     ``counts``: how many taps loops that are written out take, as constants.
+    ``warps``: the same variant in Gluon, with warps that have ``roles``.
     """
 
     name: str
@@ -42,6 +66,8 @@ class KernelText:
     segments: tuple[str, Int] | None = None
     walked: str | None = None
     described: KernelText | None = None
+    warps: KernelText | None = None
+    roles: WarpRoles | None = None
     split: SplitText | None = None
 
 

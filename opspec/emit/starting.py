@@ -154,11 +154,13 @@ class Starts:
         width = any(c.lines and "width" in " ".join((*c.lines, c.warps)) for c in k.choices)
         aligned = any("aligned" in " ".join(c.lines) for c in k.choices)
         described = [t.described for t in k.texts if t.described is not None]
-        flags = ["width"] * width + ["aligned"] * aligned + ["described"] * bool(described)
+        warps = [t.warps for t in k.texts if t.warps is not None]
+        flags = ["width"] * (width or bool(warps)) + ["aligned"] * aligned + ["described"] * bool(described)
+        flags += ["specialised"] * bool(warps)
         touched = k.plan.variants[0].program.tensors
         if aligned:
             self.lines.append(f"aligned = launch.aligned({', '.join(self._read(k))})")
-        if width:
+        if "width" in flags:
             self.lines.append(f"width = max(t.element_size() for t in {tuple_text(self._read(k))})")
         tuned = f'tuned=call.tuned("{k.plan.block.name}")'
         call = f"{name}({', '.join([*dims, *flags, tuned])})"
@@ -171,6 +173,11 @@ class Starts:
                 units += f", {label}={tuple_text([self.names[t.name] for t in moved])}" if moved else ""
             self.lines.append(f"described = launch.describable({named}{units})")
             self._copies(k, tiled)
+        if warps:
+            stored = ", ".join(
+                self.names[t.name] for t in touched if warps[0].roles and t.name in warps[0].roles.results
+            )
+            self.lines.append(f"specialised = described and warps.storable({stored})")
         self.lines.append(f"kernel, grid, options{', tiles' if described else ''} = {call}")
         made = [
             Configure(name=name, kernel=k.plan.block.name, params="", lines=tuple(self._configure_lines(k)))
@@ -179,6 +186,10 @@ class Starts:
         start: list[str] = []
         if described:
             lead = "if"
+            for text in warps:
+                start.append(f"{lead} kernel is {text.name}:")
+                start.append(f"    {self._start(k, text, 'kernel', 'grid', True)}")
+                lead = "elif"
             for own in _taking_alike(described)[1:]:
                 which = f"is {own[0].name}" if len(own) == 1 else f"in ({', '.join(t.name for t in own)})"
                 start.append(f"{lead} kernel {which}:")
@@ -194,7 +205,7 @@ class Starts:
             made.append(self._split(k, split, split.split, start, f"{name}_merge"))
         else:
             self.lines += start
-        kinds = {"width": "int", "aligned": "bool", "described": "bool"}
+        kinds = {"width": "int", "aligned": "bool", "described": "bool", "specialised": "bool"}
         params = [*(f"{d}: int" for d in dims), *(f"{f}: {kinds[f]}" for f in flags)]
         params += ["*", "tuned: launch.Tuning = launch.UNTUNED"]
         return [replace(made[0], params=", ".join(params)), *made[1:]]
@@ -236,7 +247,8 @@ class Starts:
         if described:
             taken = taken_tensors(k, text.params)
             moved = tuple_text(args[: len(taken)])
-            args = [f"*launch.describe({moved}, tiles)", *args[len(taken) :]]
+            module = "warps" if text.roles is not None else "launch"
+            args = [f"*{module}.describe({moved}, tiles)", *args[len(taken) :]]
         if "INDEX" in text.constexprs or not described:
             args.append(
                 f"INDEX=launch.index_type({', '.join(self.names[t.name] for t in taken_tensors(k, text.params))})"
@@ -270,7 +282,8 @@ class Starts:
             steps = "" if k.steps == STEPS else f", steps={k.steps}"
             chosen = f"launch.split_all(grid, {', '.join(streams)}{steps})"
         own = [t.name for t in (text, text.described) if t is not None]
-        test = f" if kernel in ({', '.join(own)}) else (1, 0)" if len(k.texts) > 1 else ""
+        alone = len(k.texts) == 1 and all(t.warps is None for t in k.texts)
+        test = "" if alone else f" if kernel in ({', '.join(own)}) else (1, 0)"
         self.lines.append(f"{splits}, {span} = {chosen}{test}")
         self.lines.append(f"if {splits} > 1:")
         inner: list[str] = []
@@ -415,6 +428,8 @@ class Starts:
                     continue
                 body.append(f'options["{edge}"] = int({wrapped(whole)} % options["{block}"] != 0)')
             grid = self._grid(k, text)
+            if text.warps is not None and choice.specialised:
+                out += [indent + line for line in self._specialised(k, text, text.warps, choice)]
             if text.described is not None:
                 body += self._described(k, text, text.described, grid)
             last = ", None" if any(t.described is not None for t in k.texts) else ""
@@ -433,6 +448,56 @@ class Starts:
         body.append(f"return kernel, {grid}, options")
         test = " and ".join(t for t in (own.lengths.test, f'launch.chosen(tuned, "{name}")') if t)
         return [f"if {test}:", *("    " + line for line in body)]
+
+    def _specialised(self, k: KernelLaunch, text: KernelText, warps: KernelText, choice: Choice) -> list[str]:
+        """The lines that choose the kernel whose warps have roles, where its tiles fill a device."""
+        variant = next(v for t, v in zip(k.texts, k.plan.variants, strict=True) if t is text)
+        product = next(iter(variant.roles.products.values()))
+        axes = {a.name: host_int(a.extent, self.names) for a in variant.program.axes}
+        batch = [axes[a] for a in variant.roles.grid if a not in text.blocks]
+        blocks = {a: text.blocks[a] for a in (product.rows, product.columns, product.k)}
+        sizes = [axes[product.rows], axes[product.columns], *([" * ".join(batch)] if batch else [])]
+        inner = [
+            f"tiles = {choice.specialised}",
+            "# rows, columns, depth, slots: the tile whose programs end first",
+        ]
+        inner.append(f"own = warps.pick_tile({', '.join(['tiles', *sizes])})")
+        inner.append("if own is not None:")
+        chosen = [f"{', '.join(blocks.values())}, STAGES = own"]
+        options = [f'"{b}": {b}' for b in blocks.values() if b in warps.constexprs]
+        options += ['"GROUP": 2048 // ' + blocks[product.rows], '"STAGES": STAGES']
+        options += ['"num_warps": 4', '"num_stages": 1', '"enable_fp_fusion": True']
+        chosen.append(f"options = {{{', '.join(options)}}}")
+        chosen.append(f'options = launch.over(options, tuned, "{warps.name}")')
+        fits = [
+            f"{host_int(e, self.names)} == {b}" for b, e in warps.exact.items() if b not in warps.constexprs
+        ]
+        fits += [
+            f'{wrapped(host_int(e, self.names))} % options["{b}"] == 0'
+            for e, b in dict.fromkeys(warps.edges.values())
+        ]
+        count = self._grid(k, text)
+        shapes = []
+        for tensor in taken_tensors(k, warps.params):
+            tile = warps.tiles.get(tensor.name)
+            if tile is None:
+                shapes.append("None")
+                continue
+            own = [
+                "None"
+                if a is None
+                else f'options["{blocks[a]}"]'
+                if blocks[a] in warps.constexprs
+                else blocks[a]
+                for a in tile
+            ]
+            if warps.roles is not None and tensor.name in warps.roles.results:
+                own = ["64" if a == product.rows else o for a, o in zip(tile, own, strict=True)]
+            shapes.append(tuple_text(own))
+        last = f"return {warps.name}, launch.resident({count}, 8), options, {tuple_text(shapes)}"
+        chosen += [f"if {' and '.join(fits)}:", f"    {last}"] if fits else [last]
+        test = f'specialised and width < 4 and launch.chosen(tuned, "{warps.name}")'
+        return [f"if {test}:", *(f"    {line}" for line in inner), *(f"        {line}" for line in chosen)]
 
     def _described(self, k: KernelLaunch, text: KernelText, described: KernelText, grid: str) -> list[str]:
         """The lines that choose a kernel with descriptors, whose tiles hardware limits to 256 an axis."""

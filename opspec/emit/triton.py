@@ -63,21 +63,22 @@ def print_kernel(
     descriptors of them beside it; ``keep``: tensors that it takes by pointer all the same; ``backwards``: its
     programs go from the last to the first."""
     halves = narrow(program)
-    text = _Printer(program, shorten(base), {}, halves, backwards=backwards).kernel()
+    text = Printer(program, shorten(base), {}, halves, backwards=backwards).kernel()
     tiles = {t: tile for t, tile in describe(program, halves.packed).items() if t not in keep}
     if not tiles:
         return text
-    own = _Printer(program, shorten(f"{base}_described"), tiles, halves, backwards=backwards).kernel()
+    own = Printer(program, shorten(f"{base}_described"), tiles, halves, backwards=backwards).kernel()
     # a launch gives both the same blocks, though a descriptor may know one that nothing else here names
     told = tuple(dict.fromkeys((*(c for c in text.constexprs if c in text.blocks.values()), *own.constexprs)))
     return replace(text, described=replace(own, constexprs=told))
 
 
-class _Printer(Loops):
+class Printer(Loops):
     """A kernel, statement by statement."""
 
     # frame -----------------------------------------------------------------
     def kernel(self) -> KernelText:
+        """The whole kernel."""
         self.prologue()
         if self.walked is None:
             self.block(self.program.body)
@@ -86,12 +87,8 @@ class _Printer(Loops):
         if self.tiles or self.program.sizes:
             self.drop_unused()
         text = "\n".join(self.lines)
-        candidates = [self.base(t.name) for t in self.program.tensors]
-        candidates += [self.names[s.name] for s in self.program.op.scalars]
-        candidates += [self.names[d] for d in (*self.program.op.dims, *self.program.sizes)]
-        candidates += [stride(t, i) for t in self.program.tensors for i in range(len(t.extents))]
-        words = _words(text)
-        params = tuple(c for c in candidates if c in words)
+        words = words_of(text)
+        params = tuple(c for c in self.candidates() if c in words)
         constexprs = tuple(
             c
             for c in dict.fromkeys(
@@ -142,6 +139,14 @@ class _Printer(Loops):
         self.implied, self.edge = (), ""
         self.level -= 1
 
+    def candidates(self) -> list[str]:
+        """What a kernel may take from its launch, in the order in which it does."""
+        found = [self.base(t.name) for t in self.program.tensors]
+        found += [self.names[s.name] for s in self.program.op.scalars]
+        found += [self.names[d] for d in (*self.program.op.dims, *self.program.sizes)]
+        found += [stride(t, i) for t in self.program.tensors for i in range(len(t.extents))]
+        return found
+
     def drop_unused(self) -> None:
         """Leave out indices and masks that only addresses would have needed."""
         while True:
@@ -164,7 +169,7 @@ class _Printer(Loops):
             places = self.fit(self.fitted, self.fitted.segments)
         if self.persistent:
             total = " * ".join(wrap(self.count(a), 5) for a in grid)
-            self.put(f"for tile in tl.range(tl.program_id(0), {total}, tl.num_programs(0), flatten=True):")
+            self.tiles_loop(total)
             self.level += 1
         elif grid and self.backwards:
             self.put("# the last first: L2 still holds what the launch before wrote last")
@@ -205,6 +210,10 @@ class _Printer(Loops):
             if axis.role == "tile":
                 self.put(f"{self.names[axis.name]} = {self.places(axis.name)}.to(INDEX)")
 
+    def tiles_loop(self, total: str) -> None:
+        """The head of the loop in which a program goes from tile to tile."""
+        self.put(f"for tile in tl.range(tl.program_id(0), {total}, tl.num_programs(0), flatten=True):")
+
     def together(self, grid: list[AxisPlan]) -> list[AxisPlan]:
         """The two axes whose programs are walked in groups: tiles of a product, or its rows and the parts of its columns."""
         if self.grouped:
@@ -227,6 +236,7 @@ class _Printer(Loops):
             self.coordinate(axis, own)
 
     def coordinate(self, axis: AxisPlan, pid: tuple[str, int]) -> None:
+        """Where a program lies along an axis, from its number along it."""
         name = self.names[axis.name]
         if not axis.blocked:
             self.put(f"{name} = {pid[0]}")
@@ -239,7 +249,8 @@ class _Printer(Loops):
             start = f"{name}_first"
             self.names[f"{axis.name}.first"] = start
             self.put(f"{start} = {wrap(pid, 5 if '%' not in pid[0] and '//' not in pid[0] else 6)} * {block}")
-            self.put(f"{name} = {start} + {self.places(axis.name)}")
+            places = f"{start} + {self.places(axis.name)}"
+            self.put(f"{name} = {f'({places}).to(INDEX)' if self.persistent else places}")
             if "last" in edges:
                 last = f"{name}_last"
                 self.names[f"{axis.name}.last"] = last
@@ -274,10 +285,12 @@ class _Printer(Loops):
     # statements --------------------------------------------------------------
 
     def block(self, body: tuple[Statement, ...]) -> None:
+        """Statements in order."""
         for statement in body:
             self.statement(statement)
 
     def statement(self, s: Statement) -> None:
+        """One statement."""
         match s:
             case Remark(text=text):
                 self.put(f"# {text}")
@@ -413,6 +426,7 @@ class _Printer(Loops):
         return identity_of(monoid, dtype)
 
     def identity(self, monoid: Monoid, axes: tuple[str, ...], dtype: DType) -> str:
+        """A block of the identity of a monoid."""
         shape = self.shape(axes)
         kind = TL[dtype.name]
         if dtype is F32 and monoid == "sum" and axes:
@@ -420,6 +434,7 @@ class _Printer(Loops):
         return f"tl.full({shape}, {identity_of(monoid, dtype)}, {kind})"
 
     def join(self, monoid: Monoid, a: tuple[str, int], b: tuple[str, int]) -> str:
+        """Two values combined by a monoid."""
         match monoid:
             case "sum":
                 return f"{wrap(a, 4)} + {wrap(b, 5)}"
@@ -461,6 +476,7 @@ class _Printer(Loops):
         return f"{wrap(full, 1)} if {self.edge} else {wrap(plain, 1)}", 0
 
     def collapse(self, s: Collapse) -> None:
+        """A value combined over block dimensions."""
         if s.counted is not None:
             print_counted(self, s, s.counted)
             return
@@ -635,5 +651,6 @@ def identity_of(monoid: Monoid, dtype: DType) -> str:
             raise AssertionError(monoid)
 
 
-def _words(text: str) -> frozenset[str]:
+def words_of(text: str) -> frozenset[str]:
+    """The words of a text."""
     return frozenset(re.findall(r"[A-Za-z_]\w*", text))

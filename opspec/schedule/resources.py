@@ -331,3 +331,40 @@ def offered_tiles(
         ):
             out[key] = (tile.rows, tile.columns, tile.depth, tile.warps, tile.stages)
     return tuple(out.values())
+
+
+# Of a kernel whose warps have roles: registers of a thread that multiplies, and those that no accumulator takes.
+REGISTERS_MULTIPLYING, OVERHEAD_MULTIPLYING = 240, 40
+LEAST_SLOTS = 3
+
+
+def warp_specialised_tiles(
+    limits: Limits,
+    bits: int,
+    *,
+    row_tiles: int,
+    column_tiles: int,
+    sums: int,
+    folded: bool,
+    vectors: int,
+    results: int,
+    result: int,
+) -> tuple[tuple[int, int, int, int], ...]:
+    """Tiles (rows, columns, depth, slots) of a product whose warps have roles, those first that read least.
+
+    Two groups of four warps have half the rows each, in waves of 64. ``row_tiles``, ``column_tiles``: how many
+    operands a step loads along rows and columns, of so many ``bits``; ``sums``: accumulators beside each other;
+    ``folded``: whether each step's product has registers of its own, beside ``vectors`` along columns; ``results``: how many a tile has, of ``result``
+    bits an element, 64 rows of each group on their way to memory.
+    """
+    depth = 1024 // bits  # the 128 bytes along which shared memory is swizzled
+    found = []
+    for rows, columns in ((128, 256), (256, 128), (128, 128)):
+        wave = 64 * columns // 128
+        registers = (rows // 128 * sums + folded) * wave + vectors * columns // 4 + OVERHEAD_MULTIPLYING
+        step = (row_tiles * rows + column_tiles * columns) * depth * bits // 8
+        leaving = results * 2 * 64 * columns * result // 8
+        slots = (limits.shared_memory - leaving - BARRIER_BYTES) // (step + 2 * BARRIER_BYTES)
+        if registers <= REGISTERS_MULTIPLYING and slots >= LEAST_SLOTS:
+            found.append((rows, columns, depth, min(slots, 8)))
+    return tuple(found)

@@ -1,0 +1,590 @@
+"""A block product whose warps have roles, as text of Gluon.
+
+One warp brings the tiles of every step through descriptors, as many steps ahead as shared memory has slots; two
+groups of four warps multiply 64 rows at a time (``waves`` of them each), fold what a step leaves, and store their part
+of a tile while the other goes on. ``runtime/warp_specialised.py`` holds the pieces. A program takes this form where
+all that its stream loads enters the matrix unit as it is stored; anything else has Triton's own pipeline alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from opspec.emit.describe import Tile, Units, describe, exact_axes
+from opspec.emit.expressions import ATOM, wrap
+from opspec.emit.names import shorten
+from opspec.emit.narrow import Narrow, narrow
+from opspec.emit.signature import KernelText, RoleText, WarpRoles, descriptor
+from opspec.emit.triton import Printer, words_of
+from opspec.ir.dtypes import F32, choices
+from opspec.ir.integers import Int
+from opspec.ir.values import Extent, Read, walk
+from opspec.schedule.access import plain
+from opspec.schedule.tile import (
+    AxisPlan,
+    Begin,
+    Combine,
+    Fetch,
+    Let,
+    Loop,
+    Multiply,
+    Operand,
+    Remark,
+    Statement,
+    TileProgram,
+    Write,
+    inside,
+    values_of,
+)
+
+MOST_SUMS = 2  # accumulators of a group of warps beside each other
+LOADED = 2  # vectors or tiles that the epilogue may load along one axis before registers run out
+WIDTHS = frozenset({8, 16})  # bits of an operand
+OWN = re.compile(r"@(\w+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """What the form needs to know of a program: its only loop, what stands before and behind it, its products, and
+    whether a step's products are folded by other statements (or, of f8, by an addition) and not by the unit.
+
+    ``rows``, ``columns``: the axes of a tile. ``results``: tensors that it stores, by tiles.
+    """
+
+    loop: Loop
+    before: tuple[Statement, ...]
+    behind: tuple[Statement, ...]
+    products: tuple[Multiply, ...]
+    folded: bool
+    rows: str
+    columns: str
+    operands: Mapping[str, Tile]
+    results: Mapping[str, Tile]
+
+    @property
+    def sums(self) -> tuple[str, ...]:
+        """The variables that the loop carries."""
+        return tuple(c.var.name for c in self.loop.carried)
+
+
+def form_of(program: TileProgram, halves: Narrow) -> Form | None:
+    """The form of a program, if it has one."""
+    loops = [s for s in program.body if isinstance(s, Loop)]
+    grid = [a.name for a in program.axes if a.role == "grid" and a.blocked]
+    if len(loops) != 1 or len(grid) != 2 or program.sizes:
+        return None
+    loop = loops[0]
+    at = program.body.index(loop)
+    products = tuple(s for s in loop.body if isinstance(s, Multiply))
+    if not products or not _plain_walk(program, loop):
+        return None
+    rows, columns = products[0].a.axes[0], products[0].b.axes[1]
+    operands = describe(program, halves.packed)
+    fetched = {s.var.name: s for s in loop.body if isinstance(s, Fetch)}
+    if not all(_stored(program, p, fetched, operands) and p.var.axes == (rows, columns) for p in products):
+        return None
+    carried = {c.var.name for c in loop.carried}
+    if any(
+        c.monoid != "sum" or c.state or c.factor or c.sums or c.var.axes != (rows, columns)
+        for c in loop.carried
+    ):
+        return None
+    eight = _bits(products[0].a) == 8
+    if len(carried) > MOST_SUMS or not carried:
+        return None
+    folded = eight or not all(p.accumulate for p in products)
+    if folded and (len(products) != 1 or len(carried) != 1):
+        return None
+    own = {p.var.name for p in products if p.accumulate}
+    tiles = {s.var.name for s in fetched.values() if s.tensor in operands}
+    operands_read = [plain(o.value) for p in products for o in (p.a, p.b)]
+    if tiles != {v.name for v in operands_read if isinstance(v, Read)}:
+        return None
+    for s in loop.body:
+        if isinstance(s, Combine):
+            if own or s.var.name not in carried:
+                return None
+        elif isinstance(s, Fetch):
+            if s.var.name not in tiles and (len(s.var.axes) > 1 or not folded):
+                return None
+        elif not isinstance(s, Multiply | Remark) and not (isinstance(s, Let) and folded):
+            return None
+    if own and own != carried:
+        return None
+    before, behind = program.body[:at], program.body[at + 1 :]
+    begun = {s.var.name for s in before if isinstance(s, Begin)}
+    if begun != carried or any(isinstance(s, Begin) and s.nowhere is not None for s in before):
+        return None
+    if any(not isinstance(s, Begin | Fetch | Let | Remark) for s in before):
+        return None
+    if any(not isinstance(s, Fetch | Let | Remark | Write) for s in behind):
+        return None
+    before = tuple(s for s in before if not isinstance(s, Begin))
+    early = {s.var.name for s in before if isinstance(s, Fetch | Let)}
+    inner = {v.name for s in loop.body for value in values_of(s) for v in walk(value) if isinstance(v, Read)}
+    if early & inner:
+        return None
+    results = _results(program, behind, rows, columns)
+    if not results:
+        return None
+    return Form(
+        loop=loop,
+        before=before,
+        behind=behind,
+        products=products,
+        folded=folded,
+        rows=rows,
+        columns=columns,
+        operands={t: tile for t, tile in operands.items() if t in {s.tensor for s in fetched.values()}},
+        results=results,
+    )
+
+
+def _plain_walk(program: TileProgram, loop: Loop) -> bool:
+    """Whether a loop goes through all of an axis from its beginning."""
+    if loop.inner or loop.reverse or loop.segments or loop.sweeps > 1 or program.axis(loop.axis).rows:
+        return False
+    bounds = [v for v in (loop.start, loop.stop) if isinstance(v, Extent)]
+    return len(bounds) == 2 and not any(b.value.free_indices() or b.value.tensors() for b in bounds)
+
+
+def _bits(o: Operand) -> int:
+    return 32 if o.cast is None else max(d.bits for d in choices(o.cast))
+
+
+def _stored(
+    program: TileProgram, product: Multiply, fetched: Mapping[str, Fetch], tiles: Mapping[str, Tile]
+) -> bool:
+    """Whether both operands of a product are tiles that enter the matrix unit as they are stored."""
+    if product.var.dtype is not F32:
+        return False
+    for o, summed in ((product.a, product.a.axes[1]), (product.b, product.b.axes[0])):
+        value = plain(o.value)
+        fetch = fetched.get(value.name) if isinstance(value, Read) else None
+        if fetch is None or o.masks or o.apart or fetch.tensor not in tiles:
+            return False
+        tile = tiles[fetch.tensor]
+        stored = next(t.dtype for t in program.tensors if t.name == fetch.tensor)
+        kinds = {(d.kind, d.bits) for d in choices(stored)}
+        if isinstance(tile, Units) or stored != o.cast or any(kind != "float" for kind, _ in kinds):
+            return False
+        widths = {bits for _, bits in kinds}
+        if not widths & WIDTHS or (8 in widths and (len(widths) > 1 or tile[-1] != summed)):
+            return False  # of eight bits, a matrix unit takes what is summed along memory alone
+    return True
+
+
+def _results(program: TileProgram, behind: tuple[Statement, ...], rows: str, columns: str) -> dict[str, Tile]:
+    """The tiles that a program stores, of each result; none where it stores anything else."""
+    edges = {inside(a, program.axis(a).extent) for a in (rows, columns)}
+    dims = {a.name: a.dims for a in program.axes}
+    read = {s.tensor for s in behind if isinstance(s, Fetch)}
+    found: dict[str, Tile] = {}
+    for s in behind:
+        if not isinstance(s, Write):
+            continue
+        tile: list[str | None] = []
+        for i in s.at:
+            blocks = [n for n in i.free_indices() if dims.get(n)]
+            if i.index in (rows, columns):
+                tile.append(i.index)
+            elif blocks:
+                return {}
+            else:
+                tile.append(None)
+        tensor = next(t for t in program.tensors if t.name == s.tensor)
+        kinds = choices(tensor.dtype)
+        fits = [a for a in tile if a] == [rows, columns] and tile[-1] == columns and set(s.masks) <= edges
+        whole = all(tensor.extents[k] == program.axis(a).extent for k, a in enumerate(tile) if a is not None)
+        if not fits or not whole or s.tensor in found or s.tensor in read:
+            return {}
+        if any(d.kind != "float" or d.bits < 16 for d in kinds) or not 2 <= len(s.at) <= 5:
+            return {}
+        found[s.tensor] = tuple(tile)
+    return found
+
+
+def print_warp_specialised(program: TileProgram, base: str) -> KernelText | None:
+    """Print a program in this form as a kernel called after ``base``, if it has the form."""
+    halves = narrow(program)
+    form = form_of(program, halves)
+    if form is None:
+        return None
+    return _Specialised(program, shorten(f"{base}_warp_specialised"), form, halves).kernel()
+
+
+class _Specialised(Printer):
+    """The three functions of a kernel whose warps have roles: what brings, what multiplies, and what starts both."""
+
+    def __init__(self, program: TileProgram, name: str, form: Form, halves: Narrow) -> None:
+        super().__init__(program, name, {**form.operands, **form.results}, halves)
+        self.form = form
+        self.persistent = True
+        self.multiplying = self.folding = self.ending = False
+        self.functions: list[RoleText] = []
+        self.own: dict[str, str] = {}
+
+    # frame -----------------------------------------------------------------
+    def kernel(self) -> KernelText:
+        load = self.function(
+            "load", "One warp: the tiles of every step, as far ahead as there are slots.", self.load
+        )
+        doc = "A group of four warps: half the rows of every tile."
+        multiply = self.function("multiply", doc, self.multiply_tiles)
+        self.lines, self.level, self.scopes = [], 1, [{}]
+        own = (*self.form.operands, *self.form.results)
+        for t in own:
+            count = "STAGES" if t in self.form.operands else "2"
+            self.put(f"{self.held_tiles(t)} = warps.slots({descriptor(t)}, {count})")
+        self.put("@filled, @free = warps.barriers(STAGES)")
+        calls = []
+        for role, who in ((multiply, "0"), (multiply, "1"), (load, None)):
+            given = [who if p == self.word("WHO") and who else p for p in (*role.params, *role.constexprs)]
+            calls.append(f"({role.name}, ({', '.join(given)}))")
+        # warps and registers a thread of the second and the third; the first has as many as the second
+        self.put(f"gl.warp_specialize([{', '.join(calls)}], [4, 1], [240, 24])")
+        params, constexprs = self.parameters("\n".join(self.lines))
+        return KernelText(
+            name=self.name,
+            params=params,
+            constexprs=constexprs,
+            lines=tuple(self.lines),
+            helpers=tuple(sorted(self.x.used)),
+            blocks=self.blocks,
+            grouped=True,
+            persistent=True,
+            tiles=self.tiles,
+            edges=dict(self.edges),
+            exact={self.blocks[a]: self.program.axis(a).extent for a in exact_axes(self.program, self.tiles)},
+            roles=WarpRoles(
+                functions=tuple(self.functions),
+                results=tuple(self.form.results),
+                sums=len(self.form.sums),
+                folded=self.form.folded,
+                vectors=sum(self.along_columns(s) for s in self.form.loop.body),
+            ),
+        )
+
+    def word(self, name: str) -> str:
+        """A name of the form's own, which nothing of the op has."""
+        if name not in self.own:
+            self.own[name] = self.fresh(name)
+        return self.own[name]
+
+    def held_tiles(self, tensor: str) -> str:
+        """The slots of a tensor's tiles in shared memory."""
+        return self.word(f"{tensor.replace('.', '_')}_tiles")
+
+    def parameters(self, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """What a function takes of what its text names."""
+        words = words_of(text)
+        ring = [self.word("filled"), self.word("free")]
+        every = [*(self.held_tiles(t) for t in self.tiles), *ring]
+        handed = [n for n in every if n in words] if f"{', '.join(ring)} = " not in text else []
+        constexprs = (
+            self.word("WHO"),
+            *dict.fromkeys((*self.blocks.values(), *self.edges)),
+            "GROUP",
+            "STAGES",
+            "INDEX",
+        )
+        taken = [c for c in self.candidates() if c in words]
+        return (*handed, *taken), tuple(c for c in constexprs if c in words)
+
+    def function(self, role: str, doc: str, body: Callable[[], None]) -> RoleText:
+        """One of the functions that the kernel is made of."""
+        self.lines, self.level, self.scopes, self.masks = [], 1, [{}], 0
+        body()
+        self.drop_unused()
+        params, constexprs = self.parameters("\n".join(self.lines))
+        name = shorten(f"{self.name.removesuffix('_warp_specialised')}_{role}")
+        own = RoleText(name=name, doc=doc, params=params, constexprs=constexprs, lines=tuple(self.lines))
+        self.functions.append(own)
+        return own
+
+    def tiles_loop(self, total: str) -> None:
+        self.put(f"for tile in range(gl.program_id(0), {total}, gl.num_programs(0)):")
+
+    def coordinate(self, axis: AxisPlan, pid: tuple[str, int]) -> None:
+        """Where the tile of an axis begins; for a group of warps, where its rows do."""
+        name = self.names[axis.name]
+        if not axis.blocked:
+            self.put(f"{name} = {pid[0]}")
+            return
+        first = f"{wrap(pid, 5)} * {self.blocks[axis.name]}"
+        if self.multiplying and axis.name == self.form.rows:
+            first += f" + @WHO * ({self.blocks[axis.name]} // 2)"
+        self.put(f"{name}_first = {first}")
+        self.names[f"{axis.name}.first"] = f"{name}_first"
+
+    def steps_loop(self) -> None:
+        """The head of the loop over steps."""
+        loop = self.form.loop
+        assert isinstance(loop.start, Extent)
+        assert isinstance(loop.stop, Extent)
+        start, stop = (self.x.integer(v.value, ())[0] for v in (loop.start, loop.stop))
+        name = self.names[loop.axis]
+        if self.x.dims[loop.axis]:
+            self.put(f"for {name}_start in range({start}, {stop}, {self.blocks[loop.axis]}):")
+        else:
+            span = stop if start == "0" else f"{start}, {stop}"
+            self.put(f"for {name} in range({span}):")
+        self.level += 1
+
+    def put(self, text: str) -> None:
+        """Add a line; what has an ``@`` before it gets a name that nothing of the op has."""
+        own = text if text.startswith("#") else OWN.sub(lambda m: self.word(m[1]), text)
+        super().put(own)
+
+    # what brings tiles -------------------------------------------------------
+    def load(self) -> None:
+        self.put("@slot, @phase = 0, 1")
+        self.prologue()
+        self.steps_loop()
+        fetches = [s for s in self.form.loop.body if isinstance(s, Fetch) and s.tensor in self.form.operands]
+        size = " + ".join(f"{descriptor(s.tensor)}.block_type.nbytes" for s in fetches)
+        self.put(f"warps.await_free(@free, @filled, @slot, @phase, {size})")
+        for s in fetches:
+            where = f"{descriptor(s.tensor)}, {self.corner(s.tensor, s.at)}, @filled, @slot"
+            self.put(f"warps.bring({where}, {self.held_tiles(s.tensor)})")
+        self.put("@slot, @phase = warps.following(@slot, @phase, STAGES)")
+
+    # what multiplies them ------------------------------------------------------
+    def multiply_tiles(self) -> None:
+        form, rows = self.form, self.blocks[self.form.rows]
+        self.multiplying = True
+        first = self.held_tiles(next(iter(form.operands)))
+        bits = f"{first}.dtype.primitive_bitwidth"
+        self.put(f"@LAYOUT: gl.constexpr = warps.accumulator({self.blocks[form.columns]}, {bits})")
+        self.put(f"@WAVES: gl.constexpr = {rows} // 128")
+        self.put("@slot, @phase = 0, 0")
+        if form.folded:
+            assert isinstance(form.loop.stop, Extent)
+            self.put(f"@never = {wrap(self.x.integer(form.loop.stop.value, ()), 5)} < 0")
+        self.prologue()
+        waves = {name: self.fresh(f"{name}_waves") for name in form.sums}
+        for held in waves.values():
+            self.put(f"{held} = ()")
+        self.waves()
+        for held in waves.values():
+            self.put(f"{held} += (gl.zeros((64, {self.blocks[form.columns]}), gl.float32, @LAYOUT),)")
+        self.level -= 1
+        product, unit, early = form.products[0], "", self.ahead()
+        if early:
+            self.load_first(early)
+        if form.folded:
+            unit = (
+                product.var.name if product.var.name not in waves else self.fresh(f"{product.var.name}_step")
+            )
+            self.put(f"{unit} = gl.zeros((64, {self.blocks[form.columns]}), gl.float32, @LAYOUT)")
+        self.steps_loop()
+        self.put("warps.await_filled(@filled, @slot, @phase)")
+        for s in form.loop.body:
+            if isinstance(s, Fetch) and s.tensor in form.operands:
+                self.fetch_tile(s)
+        if form.folded:
+            self.fold(waves, unit, early)
+        else:
+            self.add(waves)
+        self.put("@slot, @phase = warps.following(@slot, @phase, STAGES)")
+        self.level -= 1
+        if not form.folded:
+            for held in waves.values():
+                self.put(f"{held} = warps.all_but({held}, 0)")
+            self.put("warps.give_back_before(@free, @slot, True, STAGES)")
+        self.finish(waves)
+        self.put("warps.put_all()")
+
+    def waves(self) -> None:
+        self.put("for @wave in gl.static_range(@WAVES):")
+        self.level += 1
+        self.scopes.append({})
+
+    def end_waves(self) -> None:
+        self.scopes.pop()
+        self.level -= 1
+
+    def add(self, waves: Mapping[str, str]) -> None:
+        """Products that the unit adds to what it has: those of the step before are awaited, and its slot given back."""
+        form = self.form
+        moved = {name: self.fresh(f"{name}_next") for name in waves}
+        for name in moved.values():
+            self.put(f"{name} = ()")
+        self.waves()
+        for s in form.loop.body:
+            if isinstance(s, Remark):
+                self.put(f"# {s.text}")
+            if isinstance(s, Multiply):
+                call = (
+                    f"warps.add_product({self.slice(s.a)}, {self.tile_of(s.b)}, {waves[s.var.name]}[@wave])"
+                )
+                self.put(f"{moved[s.var.name]} += ({call},)")
+        self.end_waves()
+        later = "@WAVES" if len(form.products) == 1 else f"{len(form.products)} * @WAVES"
+        for name, held in waves.items():
+            self.put(f"{held} = warps.all_but({moved[name]}, {later})")
+        axis = self.names[form.loop.axis]
+        at = f"{axis}_start" if self.x.dims[form.loop.axis] else axis
+        self.put(f"warps.give_back_before(@free, @slot, {at} > 0, STAGES)")
+
+    def ahead(self) -> tuple[Fetch, ...]:
+        """What a step loads beside tiles from places that its number gives: it is on its way a step before."""
+        axis = self.form.loop.axis
+        body = [s for s in self.form.loop.body if isinstance(s, Fetch) and not self.tiled(s)]
+        return tuple(s for s in body if any(axis in i.free_indices() for i in s.at))
+
+    def load_first(self, early: tuple[Fetch, ...]) -> None:
+        """What the first step of a tile needs of ``early``, for each wave."""
+        for s in early:
+            self.put(f"{self.held_ahead(s)} = ()")
+        self.waves()
+        self.row_places()
+        self.load_at("0", early, "ahead")
+        self.end_waves()
+
+    def held_ahead(self, s: Fetch, when: str = "ahead") -> str:
+        return self.word(f"{s.var.name}_{when}")
+
+    def load_at(self, place: str, early: tuple[Fetch, ...], when: str) -> None:
+        """Loads of a step at some ``place`` of the stream."""
+        axis = self.form.loop.axis
+        own, self.names[axis] = self.names[axis], place
+        for s in early:
+            self.statement(s)
+            self.put(f"{self.held_ahead(s, when)} += ({s.var.name},)")
+        self.names[axis] = own
+
+    def fold(self, waves: Mapping[str, str], unit: str, early: tuple[Fetch, ...]) -> None:
+        """A product of each step by itself, and what brings it to the sum, while the other group multiplies.
+
+        All products of a group are made in one set of registers, ``unit``; ``early`` was loaded a step before.
+        """
+        (total, held), (product,) = next(iter(waves.items())), self.form.products
+        moved = self.fresh(f"{total}_next")
+        self.put(f"{moved} = ()")
+        if early:
+            assert isinstance(self.form.loop.stop, Extent)
+            last = wrap(self.x.integer(self.form.loop.stop.value, ()), 4)
+            self.put(f"@later = tl.minimum({self.names[self.form.loop.axis]} + 1, {last} - 1)")
+            for fetch in early:
+                self.put(f"{self.held_ahead(fetch, 'later')} = ()")
+        self.waves()
+        body = [s for s in self.form.loop.body if not self.tiled(s)]
+        at = body.index(product)
+        if any(isinstance(s, Fetch | Let) for s in body):
+            self.row_places()
+        self.put(
+            f"{unit} = warps.product({self.slice(product.a)}, {self.tile_of(product.b)}, {unit}, @never)"
+        )
+        self.load_at(self.word("later"), early, "later")
+        for fetch in early:
+            self.put(f"{fetch.var.name} = {self.held_ahead(fetch)}[@wave]")
+        waiting = True
+        for s in (*body[:at], *body[at + 1 :]):
+            if waiting and (isinstance(s, Combine) or self.reads(s, unit)):
+                self.await_product(unit)
+                waiting = False
+            if isinstance(s, Combine):
+                self.put(f"{total} = {held}[@wave]")
+                right = self.masked(s.value, s.masks, s.var.axes, s.monoid)
+                self.put(f"{moved} += (warps.now({self.join(s.monoid, (total, ATOM), right)}),)")
+            elif s not in early:
+                self.statement(s)
+        if product.accumulate:
+            self.await_product(unit)
+            self.put(f"{moved} += (warps.now({held}[@wave] + {unit}),)")
+        self.end_waves()
+        self.put(f"{held} = {moved}")
+        for fetch in early:
+            self.put(f"{self.held_ahead(fetch)} = {self.held_ahead(fetch, 'later')}")
+
+    def await_product(self, name: str) -> None:
+        self.put(f"{name} = warps.finished({name})")
+        self.put("if @wave == @WAVES - 1:")
+        self.put("    warps.give_back(@free, @slot)")
+
+    def along_columns(self, s: Statement) -> bool:
+        """Whether a statement loads a value for every column, and not one for all of a tile."""
+        return isinstance(s, Fetch) and s.var.axes == (self.form.columns,) and not self.one(s)
+
+    def tiled(self, s: Statement) -> bool:
+        """Whether a statement loads a tile of an operand."""
+        return isinstance(s, Fetch) and s.tensor in self.form.operands
+
+    def reads(self, s: Statement, name: str) -> bool:
+        return any(isinstance(v, Read) and v.name == name for value in values_of(s) for v in walk(value))
+
+    def slice(self, o: Operand) -> str:
+        """A wave's rows of an operand in shared memory."""
+        return f"{self.tile_of(o)}.slice((@WHO * @WAVES + @wave) * 64, 64)"
+
+    def tile_of(self, o: Operand) -> str:
+        value = plain(o.value)
+        assert isinstance(value, Read)
+        return value.name
+
+    def fetch_tile(self, s: Fetch) -> None:
+        """A tile in its slot, with its dimensions in order."""
+        tile = self.tiles[s.tensor]
+        text = f"{self.held_tiles(s.tensor)}.index(@slot)"
+        kept = tuple(a for a in tile if a is not None)
+        if len(kept) < len(tile):
+            text += f".reshape([{', '.join(self.blocks[a] for a in kept)}])"
+        if kept != s.var.axes:
+            text += ".permute((1, 0))"
+        self.put(f"{s.var.name} = {text}")
+
+    # what a tile becomes ---------------------------------------------------------
+    def row_places(self) -> None:
+        """Indices of the rows and columns of a wave."""
+        for axis, extent, along in (
+            (self.form.rows, "64", 1),
+            (self.form.columns, self.blocks[self.form.columns], 0),
+        ):
+            name = self.names[axis]
+            first = f"{name}_first + 64 * @wave" if along else f"{name}_first"
+            layout = f"gl.SliceLayout({along}, @LAYOUT)"
+            self.put(f"{name} = ({first} + gl.arange(0, {extent}, layout={layout})).to(INDEX)")
+
+    def finish(self, waves: Mapping[str, str]) -> None:
+        """What stands before and behind the loop, for each wave's rows."""
+        self.waves()
+        self.ending = True
+        self.row_places()
+        for s in self.form.before:
+            self.statement(s)
+        for name, held in waves.items():
+            self.put(f"{name} = {held}[@wave]")
+        for s in self.form.behind:
+            self.statement(s)
+        self.ending = False
+        self.end_waves()
+
+    def first_of(self, axis: str) -> str:
+        text = super().first_of(axis)
+        return f"{text} + 64 * @wave" if self.ending and axis == self.form.rows else text
+
+    def write(self, s: Write) -> None:
+        """A store of a tile through its descriptor."""
+        value = self.x.value(s.value, s.axes)
+        dtype = self.tensor(s.tensor).dtype
+        if (same := self.x.held(s.value, s.axes, dtype)) is not None:
+            value = same
+        place = f"{self.held_tiles(s.tensor)}.index(@WHO)"
+        if len(self.tiles[s.tensor]) > 2:
+            place += f".reshape([64, {self.blocks[self.form.columns]}])"
+        where = f"{descriptor(s.tensor)}, {self.corner(s.tensor, s.at)}"
+        self.put(f"warps.put_tile({where}, {value[0]}, {place})")
+
+    def quotient(self, axis: str, divisor: Int) -> str | None:
+        """``axis // divisor`` as one number where the launch finds that no tile lies in two groups."""
+        if axis not in self.shared or axis != self.form.columns:
+            return None
+        if divisor.free_indices() or divisor.tensors() or divisor.constant is not None:
+            return None
+        block = self.blocks[axis]
+        self.edges[block.replace("BLOCK", "PARTIAL", 1)] = divisor, block
+        text = self.x.integer(divisor, ())[0]
+        return f"warps.quotient_of({self.names[axis]}_first, {self.names[axis]}, {text})"

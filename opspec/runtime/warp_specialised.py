@@ -1,0 +1,221 @@
+"""Pieces of kernels whose warps have roles: one brings tiles ahead of two groups of four that multiply them.
+
+Triton's own pipeline lets every warp load, wait and multiply in step, so that a matrix unit rests while sums are
+folded or stored. Here each group of four warps goes at its own pace through a ring of slots in shared memory: while
+one folds, the other multiplies. A slot is ``filled`` once its tiles have arrived, and ``free`` once both groups
+have read them. Written in Gluon, Triton's language of layouts and barriers, for devices of capability 9.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import torch
+import triton
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon._runtime import GluonASTSource
+from triton.experimental.gluon.language.nvidia import hopper
+from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared, mbarrier, tma
+from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
+
+from opspec.runtime.launch import Moved, leading
+
+__all__ = ["GluonASTSource"]  # what compiles such a kernel for a device that isn't there
+
+# Triton 3.7 gave these their present names.
+_bring = tma.async_load if hasattr(tma, "async_load") else tma.async_copy_global_to_shared
+_put = tma.async_store if hasattr(tma, "async_store") else tma.async_copy_shared_to_global
+_multiply, _await_products = hopper.warpgroup_mma, hopper.warpgroup_mma_wait
+
+ELEMENTS = {
+    torch.bfloat16: gl.bfloat16, torch.float16: gl.float16, torch.float32: gl.float32,
+    torch.float8_e4m3fn: gl.float8e4nv, torch.float8_e5m2: gl.float8e5,
+}  # fmt: skip
+
+
+@gluon.constexpr_function
+def accumulator(columns, bits):
+    """The layout of a result of 64 rows in a group of four warps, of operands with so many bits."""
+    return gl.NVMMADistributedLayout(
+        version=[3, 0], warps_per_cta=[4, 1], instr_shape=[16, columns, 256 // bits]
+    )
+
+
+@gluon.jit
+def slots(desc, STAGES: gl.constexpr):
+    """Shared memory for so many tiles of a descriptor."""
+    return gl.allocate_shared_memory(desc.dtype, [STAGES, *desc.block_type.shape], desc.layout)
+
+
+@gluon.jit
+def barriers(STAGES: gl.constexpr):
+    """For each slot what says that it is filled, and what says that it is free."""
+    filled = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
+    free = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
+    for k in gl.static_range(STAGES):
+        mbarrier.init(filled.index(k), count=1)
+        mbarrier.init(free.index(k), count=2)
+    return filled, free
+
+
+@gluon.jit
+def following(slot, phase, STAGES: gl.constexpr):
+    """The next slot of the ring, and which of its turns it is."""
+    slot += 1
+    around = slot == STAGES
+    return gl.where(around, 0, slot), phase ^ around.to(gl.int32)
+
+
+@gluon.jit
+def await_free(free, filled, slot, phase, BYTES: gl.constexpr):
+    """Wait until both groups have read a slot, and announce what fills it."""
+    mbarrier.wait(free.index(slot), phase)
+    mbarrier.expect(filled.index(slot), BYTES)
+
+
+@gluon.jit
+def bring(desc, at, filled, slot, tiles):
+    """Start to copy a tile into a slot; what lies outside the tensor is 0."""
+    _bring(desc, at, filled.index(slot), tiles.index(slot))
+
+
+@gluon.jit
+def await_filled(filled, slot, phase):
+    """Wait until the tiles of a slot have arrived."""
+    mbarrier.wait(filled.index(slot), phase)
+
+
+@gluon.jit
+def give_back(free, slot):
+    """Say that this group has read a slot."""
+    mbarrier.arrive(free.index(slot), count=1)
+
+
+@gluon.jit
+def give_back_before(free, slot, known, STAGES: gl.constexpr):
+    """Say that this group has read the slot before this one, if it is ``known`` that there was one."""
+    mbarrier.arrive(free.index(gl.where(slot == 0, STAGES, slot) - 1), count=1, pred=known)
+
+
+@gluon.jit
+def add_product(rows, columns, sums):
+    """Start to add the product of two tiles in shared memory to what is summed."""
+    return _multiply(rows, columns, sums, is_async=True)
+
+
+@gluon.jit
+def product(rows, columns, before, never):
+    """Start the product of two tiles in shared memory alone, in the registers of one ``before``, which was read.
+
+    ``never`` is false, which the compiler must not know: it would give this product registers of its own.
+    """
+    return _multiply(rows, columns, before, use_acc=never, is_async=True)
+
+
+@gluon.jit
+def now(value):
+    """A value that is computed here: left to the compiler, it waits for registers beside the next product's."""
+    return gl.inline_asm_elementwise(
+        "mov.b32 $0, $1;", "=r,r", [value], dtype=gl.float32, is_pure=False, pack=1
+    )
+
+
+@gluon.jit
+def finished(value):
+    """A product once it is there."""
+    return _await_products(0, deps=[value])
+
+
+@gluon.jit
+def all_but(values, LATER: gl.constexpr):
+    """Products, all of which but the ``LATER`` that were started last are there."""
+    if len(values) == 1:
+        return (_await_products(LATER, deps=[values[0]]),)
+    return _await_products(LATER, deps=values)
+
+
+@gluon.jit
+def quotient_of(first, at, divisor):
+    """``first // divisor`` as one number for all places ``at`` of a tile, which lies in one group of the divisor."""
+    return gl.full([1], first // divisor, at.dtype, layout=at.type.layout)
+
+
+@gluon.jit
+def put_tile(desc, at, value, place):
+    """Store a tile of a result by way of its ``place`` in shared memory, once what was there has gone."""
+    tma.store_wait(0)
+    place.store(value.to(desc.dtype))
+    fence_async_shared()
+    _put(desc, at, place)
+
+
+@gluon.jit
+def put_all():
+    """Wait until the last tile has left shared memory."""
+    tma.store_wait(0)
+
+
+@cache
+def possible(device: torch.device) -> bool:
+    """Whether a device multiplies as this module says: NVIDIA's capability 9.0."""
+    return (
+        device.type == "cuda"
+        and torch.version.cuda is not None
+        and torch.cuda.get_device_capability(device) == (9, 0)
+    )
+
+
+def storable(*results: torch.Tensor) -> bool:
+    """Whether tiles of all results can be stored through descriptors, on a device that has such kernels."""
+    for tensor in results:
+        size = tensor.element_size()
+        if tensor.numel() == 0 or tensor.data_ptr() % 16 or tensor.stride(-1) != 1:
+            return False
+        if any(s <= 0 or s * size % 16 for s in tensor.stride()[:-1]):
+            return False
+    return possible(results[0].device)
+
+
+Tile = tuple[int, int, int, int]
+AGAIN = 64  # rows and columns of a tile for which bringing operands takes as long as multiplying them
+
+
+def pick_tile(
+    tiles: Sequence[Tile], rows: int, columns: int, batch: int = 1, multiprocessors: int = 132
+) -> Tile | None:
+    """The tile (rows, columns, depth, stages) whose programs end first, or None where none fills a device.
+
+    Each multiprocessor takes one tile after the other; the last round may be a part of one. Tiles come with the
+    best first: of two that end together it is taken.
+    """
+
+    def rounds(tile: Tile) -> tuple[int, int]:
+        count = triton.cdiv(rows, tile[0]) * triton.cdiv(columns, tile[1]) * batch
+        return count, triton.cdiv(count, multiprocessors) * tile[0] * tile[1]
+
+    filling = [t for t in tiles if 16 * rounds(t)[0] >= 15 * multiprocessors]
+    return min(filling, key=lambda t: rounds(t)[1] * (1 + AGAIN * (1 / t[0] + 1 / t[1])), default=None)
+
+
+def layout_of(block: Sequence[int], dtype: torch.dtype) -> Any:
+    """How a tile lies in shared memory."""
+    return gl.NVMMASharedLayout.get_default_for(list(block), ELEMENTS[dtype])
+
+
+def describe(
+    tensors: Sequence[torch.Tensor], tiles: Sequence[Moved | None]
+) -> tuple[torch.Tensor | TensorDescriptor, ...]:
+    """Each tensor as a descriptor of its tile with the layout of a kernel in Gluon, or as it is where it has none."""
+    return tuple(t if tile is None else _descriptor(t, tile) for t, tile in zip(tensors, tiles, strict=True))
+
+
+def _descriptor(tensor: torch.Tensor, tile: Moved) -> TensorDescriptor:
+    order, block = leading(tile)
+    moved = tensor.permute(order)
+    layout = layout_of(block, tensor.dtype)
+    made = TensorDescriptor(moved, list(moved.shape), list(moved.stride()), list(block), layout)
+    made.source = tensor  # what a call knows it by
+    return made
