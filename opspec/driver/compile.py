@@ -76,7 +76,7 @@ def compile_first_choices(
             host["aligned"] = all(e % 16 == 0 for e in last)
             host["described"] = host["aligned"] and target.backend == "cuda" and int(target.arch) >= 90
             host["specialised"] = (
-                host["described"] and int(target.arch) == SPECIALISED and _wide_rows(launch, full)
+                host["described"] and int(target.arch) == SPECIALISED and wide_rows(launch, full)
             )
             if not set(wanted) <= set(host):
                 continue
@@ -90,7 +90,7 @@ def compile_first_choices(
     return out
 
 
-def _wide_rows(launch: KernelLaunch, dims: dict[str, int]) -> bool:
+def wide_rows(launch: KernelLaunch, dims: dict[str, int]) -> bool:
     """Whether rows of what its kernel with roles stores are whole units of 16 bytes, as descriptors ask for."""
     roles = [t.warps.roles for t in launch.texts if t.warps is not None and t.warps.roles is not None]
     stored = {name for own in roles for name in own.results}

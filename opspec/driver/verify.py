@@ -13,6 +13,7 @@ import sys
 import tempfile
 import types
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -99,7 +100,8 @@ def verify_spec(
     """Verdicts of every buildable op, boundary and dtype of one spec.
 
     Cases alternate between the kernels as they ship and the same kernels configured for tiny
-    blocks, so that every variant and several steps of every stream are walked on small shapes.
+    blocks, so that every variant and several steps of every stream are walked on small shapes. Kernels whose
+    warps have roles, which a launch takes where their tiles fill a device, run in every other case of the first kind.
     """
     from opspec.emit.configure import SMALL as SMALL_BLOCKS
     from opspec.emit.configure import Sizes
@@ -172,12 +174,26 @@ def _verify(
     for case in cases(op, dtypes, count, seed, workloads=module.workloads_of(op.name), limit=limit):
         verdict.cases += 1
         small = verdict.cases % 2 == 0
-        fault = _run_case(op, boundary, dtypes, functions[small], case, device, verdict)
+        with _roles(verdict.cases % 4 == 1, device):
+            fault = _run_case(op, boundary, dtypes, functions[small], case, device, verdict)
         if fault is not None:
             verdict.faults.append(f"{case.words}{', in tiny blocks' if small else ''}: {fault}")
             if len(verdict.faults) >= 3:
                 break
     return verdict
+
+
+@contextmanager
+def _roles(always: bool, device: str) -> Iterator[None]:
+    """Take kernels whose warps have roles however few tiles there are, on the CPU too; or as a launch would."""
+    from opspec.runtime import warp_specialised as warps
+
+    before = warps.FILLED, warps.INTERPRETED
+    warps.FILLED, warps.INTERPRETED = (0, device == "cpu") if always else before
+    try:
+        yield
+    finally:
+        warps.FILLED, warps.INTERPRETED = before
 
 
 def _run_case(

@@ -21,11 +21,12 @@ from triton.experimental.gluon.language.nvidia import hopper
 from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared, mbarrier, tma
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
+from opspec.runtime import launch
 from opspec.runtime.launch import Moved, leading
 
 __all__ = ["GluonASTSource"]  # what compiles such a kernel for a device that isn't there
 
-# Triton 3.7 gave these their present names.
+# Releases behind 3.6 gave these their present names.
 _bring = tma.async_load if hasattr(tma, "async_load") else tma.async_copy_global_to_shared
 _put = tma.async_store if hasattr(tma, "async_store") else tma.async_copy_shared_to_global
 _multiply, _await_products = hopper.warpgroup_mma, hopper.warpgroup_mma_wait
@@ -47,7 +48,8 @@ def accumulator(columns, bits):
 @gluon.jit
 def slots(desc, STAGES: gl.constexpr):
     """Shared memory for so many tiles of a descriptor."""
-    return gl.allocate_shared_memory(desc.dtype, [STAGES, *desc.block_type.shape], desc.layout)
+    shape: gl.constexpr = [STAGES] + desc.block_type.shape  # noqa: RUF005 - Triton takes no starred list
+    return gl.allocate_shared_memory(desc.dtype, shape, desc.layout)
 
 
 @gluon.jit
@@ -133,8 +135,10 @@ def finished(value):
 def all_but(values, LATER: gl.constexpr):
     """Products, all of which but the ``LATER`` that were started last are there."""
     if len(values) == 1:
-        return (_await_products(LATER, deps=[values[0]]),)
-    return _await_products(LATER, deps=values)
+        found = (_await_products(LATER, deps=[values[0]]),)
+    else:
+        found = _await_products(LATER, deps=values)
+    return found
 
 
 @gluon.jit
@@ -159,13 +163,16 @@ def put_all():
 
 
 @cache
+def _capability(device: torch.device) -> tuple[int, int]:
+    major, minor = torch.cuda.get_device_capability(device)
+    return major, minor
+
+
 def possible(device: torch.device) -> bool:
-    """Whether a device multiplies as this module says: NVIDIA's capability 9.0."""
-    return (
-        device.type == "cuda"
-        and torch.version.cuda is not None
-        and torch.cuda.get_device_capability(device) == (9, 0)
-    )
+    """Whether a device multiplies as this module says: NVIDIA's capability 9.0, and the CPU where it is interpreted."""
+    if device.type == "cpu":
+        return INTERPRETED
+    return device.type == "cuda" and torch.version.cuda is not None and _capability(device) == (9, 0)
 
 
 def storable(*results: torch.Tensor) -> bool:
@@ -180,6 +187,8 @@ def storable(*results: torch.Tensor) -> bool:
 
 
 Tile = tuple[int, int, int, int]
+INTERPRETED = False  # whether kernels of this kind run on the CPU, as ``verify`` does
+FILLED = 15  # of 16 multiprocessors have a tile at least
 AGAIN = 64  # rows and columns of a tile for which bringing operands takes as long as multiplying them
 
 
@@ -196,7 +205,7 @@ def pick_tile(
         count = triton.cdiv(rows, tile[0]) * triton.cdiv(columns, tile[1]) * batch
         return count, triton.cdiv(count, multiprocessors) * tile[0] * tile[1]
 
-    filling = [t for t in tiles if 16 * rounds(t)[0] >= 15 * multiprocessors]
+    filling = [t for t in tiles if 16 * rounds(t)[0] >= FILLED * multiprocessors]
     return min(filling, key=lambda t: rounds(t)[1] * (1 + AGAIN * (1 / t[0] + 1 / t[1])), default=None)
 
 
@@ -209,6 +218,8 @@ def describe(
     tensors: Sequence[torch.Tensor], tiles: Sequence[Moved | None]
 ) -> tuple[torch.Tensor | TensorDescriptor, ...]:
     """Each tensor as a descriptor of its tile with the layout of a kernel in Gluon, or as it is where it has none."""
+    if tensors[0].device.type == "cpu":
+        return launch.describe(tensors, tiles)
     return tuple(t if tile is None else _descriptor(t, tile) for t, tile in zip(tensors, tiles, strict=True))
 
 

@@ -23,11 +23,13 @@ from opspec.diagnostics import Failure
 from opspec.driver import compile as compiling
 from opspec.driver import verify
 from opspec.driver.targets import limits, target
+from opspec.runtime import warp_specialised
 
 ROOT = Path(__file__).parents[2]
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
+    warp_specialised.FILLED = 0  # however few tiles a shape has
     with tempfile.TemporaryDirectory(prefix="opspec-test-") as folder:
         try:
             if "exact" in request:
@@ -109,7 +111,7 @@ def _launches(request: dict[str, Any], folder: Path) -> list[str]:
     from unittest.mock import patch
 
     module, package, kernels = _built(request, folder)
-    nothing = types.SimpleNamespace(asm={}, metadata=types.SimpleNamespace(shared=0))
+    nothing = types.SimpleNamespace(asm={}, metadata=types.SimpleNamespace(shared=0, num_warps=4))
     with patch("triton.compile", lambda *_, **__: nothing):
         return [
             c.kernel
@@ -152,7 +154,7 @@ def _compile(request: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
                         rows.append(
                             {
                                 "kernel": c.kernel, "dims": dims, "spills": c.spills, "registers": c.registers,
-                                "held": held_operands(str(c.asm["ttgir"])), "shared": c.shared, "wgmma": c.wgmma, "ttir": str(c.asm["ttir"]) if request.get("ttir") else "", "ptx": str(c.asm.get("ptx", "")) if request.get("ttir") else "",
+                                "held": held_operands(str(c.asm["ttgir"])), "shared": c.shared, "wgmma": c.wgmma, "ttir": str(c.asm.get("ttir", "")) if request.get("ttir") else "", "ptx": str(c.asm.get("ptx", "")) if request.get("ttir") else "",
                             }
                         )  # fmt: skip
     return rows
@@ -161,7 +163,7 @@ def _compile(request: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
 def _choices(
     kernels: Any, op: Any, launch: Any, names: Any, dims: Any, dtypes: Any, gpu: Any, wide: bool
 ) -> list[tuple[Any, dict[str, Any], Any]]:
-    """What a launch would choose: with pointers, and where the target has them with descriptors too."""
+    """What a launch would choose: with pointers, and where the target has them with descriptors and roles too."""
     prefix = f"_configure_{compiling_name(op, launch)}"
     function = getattr(kernels, prefix)
     wanted = function.__code__.co_varnames[: function.__code__.co_argcount]
@@ -173,12 +175,18 @@ def _choices(
     full = dims | {k: v.evaluate(dims) for k, v in op.derived}
     host["aligned"] = all(t.extents[-1].evaluate(full) % 16 == 0 for t in read if len(t.extents) > 1)
     out = []
-    for described in (False, True):
-        host["described"] = described
+    for described, specialised in ((False, False), (True, False), (True, True)):
+        host["described"], host["specialised"] = described, specialised
+        if specialised and (
+            "specialised" not in wanted
+            or int(gpu.arch) != compiling.SPECIALISED
+            or not compiling.wide_rows(launch, full)
+        ):
+            continue
         choice = function(*(host[w] for w in wanted))
         tiles = choice[3] if len(choice) > len(("kernel", "grid", "options")) else None
         if described and (
-            tiles is None or wide or not host["aligned"] or gpu.backend != "cuda" or int(gpu.arch) < 90
+            tiles is None or not host["aligned"] or gpu.backend != "cuda" or int(gpu.arch) < 90
         ):
             continue
         # the whole stream in one program, and a part of it where a launch would cut it
@@ -187,7 +195,7 @@ def _choices(
             for c in ((choice[0], choice[2], tiles), compiling.started(launch, kernels, choice, full))
         }.values():
             index = {}
-            if wide:
+            if wide and "INDEX" in kernel.arg_names:
                 import triton.language as tl
 
                 index = {"INDEX": tl.int64}

@@ -1,0 +1,120 @@
+"""Products whose warps have roles: see ``warp_cases``; what the compiler makes of them, and which programs have none."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from checking import compiled, interpreter
+
+from opspec.driver.targets import limits
+from opspec.emit.package import build_package
+from opspec.frontend import load
+from opspec.runtime.warp_specialised import pick_tile
+from opspec.schedule.resources import warp_specialised_tiles
+
+SOURCE = (Path(__file__).parent / "warp_cases.py").read_text(encoding="utf-8")
+NAMES = re.findall(r"^@case\ndef (\w+)", SOURCE, re.MULTILINE)
+PRODUCT = """op f[M, N, K](a: {a}, b: {b}) -> c: {c} {{
+  kernel k {{ {body} }}
+}}
+"""
+PLAIN = {
+    "a": "bf16[M, K]",
+    "b": "bf16[N, K]",
+    "c": "bf16[M, N]",
+    "body": "c[m, n] = sum[k](a[m, k] * b[n, k])",
+}
+WITHOUT = {
+    "an operand that is computed": {"body": "c[m, n] = sum[k](exp(a[m, k]) * b[n, k])"},
+    "an operand that is widened": {"a": "i8[M, K]"},
+    "f32": {"a": "f32[M, K]", "b": "f32[N, K]"},
+    "bytes across memory": {"a": "f8e4m3[M, K]", "b": "f8e4m3[K, N]", "body": "c[m, n] = sum[k](a[m, k] * b[k, n])"},
+    "a domain of the sum": {"body": "c[m, n] = sum[k | k <= m](a[m, k] * b[n, k])"},
+    "rows that the end of a product reduces": {"c": "bf16[M, N], r: f32[M]", "body": "s[m, n] = sum[k](a[m, k] * b[n, k]) \n r[m] = max[n](s[m, n]) \n c[m, n] = s[m, n]"},
+    "a result in bytes": {"c": "f8e4m3[M, N]", "body": "c[m, n] = f8e4m3.sat(sum[k](a[m, k] * b[n, k]))"},
+}  # fmt: skip
+SIZE = {"M": 1024, "N": 1024, "K": 512}
+
+
+def kernel_of(tmp_path: Path, **parts: str) -> str:
+    path = tmp_path / "f.op"
+    path.write_text(PRODUCT.format(**PLAIN | parts), encoding="utf-8")
+    return build_package(load(path), "f.op", limits()).files["kernel.py"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_interpreted(name: str):
+    answer = interpreter().ask({"exact": name, "module": "warp_cases"})
+    assert answer == {"right": True}, answer.get("broken")
+
+
+def test_there_are_cases():
+    assert len(NAMES) > 9
+
+
+def test_a_plain_product_has_the_form(tmp_path):
+    assert "gl.warp_specialize(" in kernel_of(tmp_path)
+
+
+@pytest.mark.parametrize("why", WITHOUT)
+def test_a_program_without_the_form(why: str, tmp_path):
+    text = kernel_of(tmp_path, **WITHOUT[why])
+    assert "_part" in text or "tl.dot" in text or "dot_" in text
+    assert "gluon" not in text
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f16", "f8e4m3", "f8e5m2"])
+def test_it_multiplies_in_groups_brings_by_descriptors_and_moves_registers(dtype: str):
+    text = PRODUCT.format(**PLAIN | {"a": f"{dtype}[M, K]", "b": f"{dtype}[N, K]"})
+    rows = [r for r in compiled(text, SIZE, ttir=True)["compiled"] if "warp_specialised" in r["kernel"]]
+    assert len(rows) == 1
+    assert rows[0]["spills"] == 0
+    for word in (
+        "wgmma.mma_async",
+        "cp.async.bulk.tensor",
+        "setmaxnreg.inc",
+        "setmaxnreg.dec",
+        "mbarrier.try_wait",
+    ):
+        assert word in rows[0]["ptx"], word
+
+
+def test_offsets_beyond_31_bits_are_formed_in_64():
+    body = "c[m, n] = sum[k](a[m, k] * b[n, k]) * u[m]"
+    text = PRODUCT.format(**PLAIN | {"a": "bf16[M, K], u: f32[M]", "body": body})
+    for wide in (False, True):
+        rows = compiled(text, SIZE, wide=wide, ttir=True)["compiled"]
+        (ptx,) = (r["ptx"] for r in rows if "warp_specialised" in r["kernel"])
+        assert bool(re.search(r"(mul|mad)\.lo\.s64", ptx)) == wide
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "wanted"),
+    [
+        (8192, 8192, (128, 256)),  # the widest reads least
+        (4097, 4095, (128, 256)),  # 33 by 16 tiles are four rounds
+        (128, 128 * 132, (128, 128)),  # half as many wide tiles would leave half of the device idle
+        (1024, 1024, None),  # 64 tiles do not fill a device
+    ],
+)
+def test_the_tile_whose_programs_end_first(rows: int, columns: int, wanted: tuple[int, int] | None):
+    tiles = ((128, 256, 64, 3), (256, 128, 64, 4), (128, 128, 64, 6))
+    found = pick_tile(tiles, rows, columns)
+    assert (found and found[:2]) == wanted
+
+
+@pytest.mark.parametrize("folded", [False, True])
+@pytest.mark.parametrize("sums", [1, 2])
+@pytest.mark.parametrize("bits", [8, 16])
+def test_tiles_fit_registers_and_shared_memory(bits: int, sums: int, folded: bool):
+    own = limits()
+    found = warp_specialised_tiles(
+        own, bits, row_tiles=1, column_tiles=sums, sums=sums, folded=folded, vectors=0, results=1, result=16
+    )
+    for rows, columns, depth, slots in found:
+        step = (rows + sums * columns) * depth * bits // 8
+        assert slots * step + 2 * 64 * columns * 2 < own.shared_memory
+        assert rows // 128 * columns // 2 * sums + folded * columns // 2 < 240
+    assert bool(found) or (folded and sums == 2)
