@@ -171,13 +171,15 @@ class Starts:
             for kind, label in ((Pairs, "pairs"), (Words, "words")):
                 moved = [t for t in tiled if any(isinstance(d.tiles.get(t.name), kind) for d in described)]
                 units += f", {label}={tuple_text([self.names[t.name] for t in moved])}" if moved else ""
-            self.lines.append(f"described = launch.describable({named}{units})")
-            self._copies(k, tiled)
+            others = [self.names[t.name] for t in touched if t not in tiled]
+            within = f"{named}{units}" + (f", beside={tuple_text(others)}" if others else "")
+            self.lines.append(f"described = launch.describable({within})")
+            self._copies(k, tiled, within)
         if warps:
             stored = ", ".join(
                 self.names[t.name] for t in touched if warps[0].roles and t.name in warps[0].roles.results
             )
-            self.lines.append(f"specialised = described and warps.storable({stored})")
+            self.lines.append(f"specialised = launch.describable({named}) and warps.storable({stored})")
         self.lines.append(f"kernel, grid, options{', tiles' if described else ''} = {call}")
         made = [
             Configure(name=name, kernel=k.plan.block.name, params="", lines=tuple(self._configure_lines(k)))
@@ -224,7 +226,7 @@ class Starts:
             self.lines.append(f"{', '.join(names)} = adjacent.merge({call})")
             self.merged |= set(group.dims)
 
-    def _copies(self, k: KernelLaunch, tiled: list[Tensor]) -> None:
+    def _copies(self, k: KernelLaunch, tiled: list[Tensor], within: str) -> None:
         """Lines that copy operands whose rows no descriptor takes, where a block product reads them often."""
         nested = nested_product(k.plan.variants[-1].program) is not None
         text = next((t for t in k.texts if t.described is not None and (t.grouped or nested)), None)
@@ -239,7 +241,7 @@ class Starts:
         )
         made = "all_aligned_rows" if len(tiled) > 1 else "aligned_rows"
         self.lines.append(f"    {named} = copying.{made}(call, {named})")
-        self.lines.append(f"    described = launch.describable({named})")
+        self.lines.append(f"    described = launch.describable({within})")
 
     def _start(self, k: KernelLaunch, text: KernelText, kernel: str, grid: str, described: bool) -> str:
         """The line that starts a kernel, with descriptors or with pointers."""

@@ -249,8 +249,7 @@ class Printer(Loops):
             start = f"{name}_first"
             self.names[f"{axis.name}.first"] = start
             self.put(f"{start} = {wrap(pid, 5 if '%' not in pid[0] and '//' not in pid[0] else 6)} * {block}")
-            places = f"{start} + {self.places(axis.name)}"
-            self.put(f"{name} = {f'({places}).to(INDEX)' if self.persistent else places}")
+            self.put(f"{name} = {start} + {self.places(axis.name)}")
             if "last" in edges:
                 last = f"{name}_last"
                 self.names[f"{axis.name}.last"] = last

@@ -283,13 +283,17 @@ class Words(Units):
 
 
 def describable(
-    *tensors: torch.Tensor, pairs: Sequence[torch.Tensor] = (), words: Sequence[torch.Tensor] = ()
+    *tensors: torch.Tensor,
+    pairs: Sequence[torch.Tensor] = (),
+    words: Sequence[torch.Tensor] = (),
+    beside: Sequence[torch.Tensor] = (),
 ) -> bool:
     """Whether tiles of all tensors can be moved by tensor-memory descriptors; those of ``pairs`` in units
     of two elements and those of ``words`` in units of four bytes, of which the last axis then has whole ones.
 
     That needs an NVIDIA device of capability 9.0 or more (Triton's interpreter takes them too), unit
-    stride along the last axis, 16-byte alignment along the others, and offsets that fit 31 bits.
+    stride along the last axis, 16-byte alignment along the others, and offsets that fit 31 bits: of the tensors
+    ``beside`` them too, since the indices of such a kernel have 32.
     """
     for tensor in tensors:
         size = tensor.element_size()
@@ -297,7 +301,7 @@ def describable(
             return False
         if any(s <= 0 or s * size % 16 for s in tensor.stride()[:-1]):
             return False
-    if index_type(*tensors) is not tl.int32:
+    if index_type(*tensors, *beside) is not tl.int32:
         return False
     for kind, own in ((Pairs, pairs), (Words, words)):
         if any(t.shape[-1] * t.element_size() % kind.moved.itemsize for t in own):

@@ -186,7 +186,11 @@ def _choices(
         choice = function(*(host[w] for w in wanted))
         tiles = choice[3] if len(choice) > len(("kernel", "grid", "options")) else None
         if described and (
-            tiles is None or not host["aligned"] or gpu.backend != "cuda" or int(gpu.arch) < 90
+            tiles is None
+            or (wide and not specialised)
+            or not host["aligned"]
+            or gpu.backend != "cuda"
+            or int(gpu.arch) < 90
         ):
             continue
         # the whole stream in one program, and a part of it where a launch would cut it

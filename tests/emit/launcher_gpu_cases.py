@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import torch
 from exact_cases import built, same
 from launcher_cases import BETWEEN, SCALE, SPLIT, STEP
 
+from opspec.runtime import warp_specialised
 from opspec.runtime.calls import Call
 from opspec.runtime.copying import all_aligned_rows
 
@@ -107,6 +109,48 @@ def tensors_beyond_31_bits() -> None:
     wide = torch.ones(3, 1 << 30, dtype=torch.bfloat16, device="cuda")[:, :40]
     wide[2] = 4
     assert m.double(wide)[2].tolist() == [8] * 40
+
+
+@case
+def products_beyond_31_bits() -> None:
+    # the result alone is so large; with warps that have roles, and without
+    text = "op f[M, N, K](a: bf16[M, K], b: bf16[N, K]) -> c: bf16[M, N] { kernel k { c[m, n] = sum[k](a[m, k] * b[n, k]) } }\n"
+    a, b = (torch.randn(n, 64, device="cuda", dtype=torch.bfloat16) for n in (1 << 16, 1 << 15 | 8))
+    right = a[-300:].double() @ b.double().T
+    for fewest in (0, 1 << 30):
+        with mock.patch.object(warp_specialised, "FILLED", fewest):
+            c = built(text).f(a, b)
+        assert c.numel() > 2**31
+        assert (c[-300:].double() - right).norm() < 4e-3 * right.norm()
+
+
+@case
+def roles_are_repeated_with_descriptors() -> None:
+    text = (
+        "op f[M, N, K](a: X[M, K], b: X[K, N], r: X[M, N]) -> c: X[M, N], s: f32[M, N] {\n"
+        "  dtype X in {bf16, f16}\n  kernel k { s[m, n] = sum[k](a[m, k] * b[k, n])\n"
+        "    c[m, n] = silu(s[m, n]) + r[m, n] }\n}\n"
+    )
+    m = built(text)
+    for dtype in (torch.bfloat16, torch.float16):
+        for _ in range(3):
+            for rows in (1500, 2000):
+                a, b, r = (
+                    torch.randn(shape, device="cuda", dtype=dtype)
+                    for shape in ((rows, 520), (520, 3080), (rows, 3080))
+                )
+                c, s = m.f(a, b, r)
+                right = a.double() @ b.double()
+                assert (s - right).norm() < 1e-5 * right.norm()
+                after = torch.nn.functional.silu(right) + r.double()
+                assert (c - after).norm() < 4e-3 * after.norm()
+    (started,) = {
+        type(launch.kernel).__name__
+        for op in (m._f__operator,)
+        for x in op.kinds.values()
+        for launch in x.launches
+    }
+    assert "Gluon" in started
 
 
 @case

@@ -82,8 +82,8 @@ def test_it_multiplies_in_groups_brings_by_descriptors_and_moves_registers(dtype
 
 
 def test_offsets_beyond_31_bits_are_formed_in_64():
-    body = "c[m, n] = sum[k](a[m, k] * b[n, k]) * u[m]"
-    text = PRODUCT.format(**PLAIN | {"a": "bf16[M, K], u: f32[M]", "body": body})
+    body = "c[m, n] = sum[k](a[m, k] * b[n, k]) + r[m, n]"
+    text = PRODUCT.format(**PLAIN | {"a": "bf16[M, K], r: bf16[M, N]", "body": body})
     for wide in (False, True):
         rows = compiled(text, SIZE, wide=wide, ttir=True)["compiled"]
         (ptx,) = (r["ptx"] for r in rows if "warp_specialised" in r["kernel"])

@@ -76,6 +76,12 @@ def test_descriptors_need_unit_stride_and_alignment():
     assert not launch.describable(torch.zeros(0, 32, dtype=torch.bfloat16))
 
 
+def test_descriptors_need_offsets_of_31_bits_beside_them_too():
+    x, large = torch.zeros(8, 32, dtype=torch.bfloat16), torch.empty(1 << 16, 1 << 15 | 8, device="meta")
+    assert launch.describable(x, beside=(x,))
+    assert not launch.describable(x, beside=(x, large))
+
+
 def test_descriptors_stand_where_a_tile_is_given():
     x, y = torch.zeros(8, 32, dtype=torch.bfloat16), torch.zeros(3)
     found = launch.describe((x, y), ((8, 16), None))

@@ -670,7 +670,7 @@ def _decode_attention__launch(call, dims, q, k, v, o):
     """Start the kernels of `decode_attention` on checked arguments; `call` remembers them for calls of this kind."""
     B, H, T, D = dims
     width = max(t.element_size() for t in (q, k, v))
-    described = launch.describable(k, v)
+    described = launch.describable(k, v, beside=(q, o))
     kernel, grid, options, tiles = _configure_decode_attention_flash_decode(
         B, H, T, D, width, described, tuned=call.tuned("flash_decode")
     )
@@ -1636,7 +1636,7 @@ def _decode_attention_fp8__launch(call, dims, q, k, k_scale, v, v_scale, o):
     """Start the kernels of `decode_attention_fp8` on checked arguments; `call` remembers them for calls of this kind."""
     B, H, T, D = dims
     width = max(t.element_size() for t in (q, k, v))
-    described = launch.describable(k, v, pairs=(k, v))
+    described = launch.describable(k, v, pairs=(k, v), beside=(q, k_scale, v_scale, o))
     kernel, grid, options, tiles = _configure_decode_attention_fp8_flash_decode(
         B, H, T, D, width, described, tuned=call.tuned("flash_decode")
     )
@@ -2523,7 +2523,7 @@ def _decode_gqa__launch(call, dims, q, k, v, o):
     """Start the kernels of `decode_gqa` on checked arguments; `call` remembers them for calls of this kind."""
     B, Hkv, G, T, D = dims
     width = max(t.element_size() for t in (q, k, v))
-    described = launch.describable(q, k, v)
+    described = launch.describable(q, k, v, beside=(o,))
     kernel, grid, options, tiles = _configure_decode_gqa_flash_decode(
         B, Hkv, G, T, D, width, described, tuned=call.tuned("flash_decode")
     )
@@ -3515,7 +3515,7 @@ def _paged_decode__launch(call, dims, q, k, v, table, len_, T, o):
     """Start the kernels of `paged_decode` on checked arguments; `call` remembers them for calls of this kind."""
     B, Hkv, G, T, _, P, D = dims
     width = max(t.element_size() for t in (q, k, v))
-    described = launch.describable(q)
+    described = launch.describable(q, beside=(k, v, table, len_, o))
     kernel, grid, options, tiles = _configure_paged_decode_flash_decode(
         B, Hkv, G, T, P, D, width, described, tuned=call.tuned("flash_decode")
     )
@@ -5080,7 +5080,7 @@ def _prefix_decode__launch(call, dims, q, kp, vp, k, v, o):
     """Start the kernels of `prefix_decode` on checked arguments; `call` remembers them for calls of this kind."""
     B, H, S, T, D = dims
     width = max(t.element_size() for t in (q, kp, vp))
-    described = launch.describable(q, kp, vp)
+    described = launch.describable(q, kp, vp, beside=(k, v, o))
     kernel, grid, options, tiles = _configure_prefix_decode_flash_decode(
         B, H, S, T, D, width, described, tuned=call.tuned("flash_decode")
     )
@@ -6002,7 +6002,7 @@ def _mla_decode__launch(call, dims, q, qr, c, kr, scale, o):
     """Start the kernels of `mla_decode` on checked arguments; `call` remembers them for calls of this kind."""
     B, H, T, R, P = dims
     width = max(t.element_size() for t in (q, qr, c, kr))
-    described = launch.describable(q, qr, c, kr)
+    described = launch.describable(q, qr, c, kr, beside=(o,))
     kernel, grid, options, tiles = _configure_mla_decode_flash_decode(
         B, H, T, R, P, width, described, tuned=call.tuned("flash_decode")
     )

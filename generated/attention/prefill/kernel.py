@@ -673,7 +673,7 @@ def _attention__launch(call, dims, q, k, v, o):
     """Start the kernels of `attention` on checked arguments; `call` remembers them for calls of this kind."""
     B, Hq, Hkv, L, T, D = dims
     width = max(t.element_size() for t in (q, k, v))
-    described = launch.describable(q, k, v)
+    described = launch.describable(q, k, v, beside=(o,))
     kernel, grid, options, tiles = _configure_attention_flash(
         B, Hq, L, T, D, width, described, tuned=call.tuned("flash")
     )
@@ -1061,7 +1061,6 @@ def _attention__unfused_scores_streamed_described(
     BLOCK_T: tl.constexpr,
     BLOCK_D: tl.constexpr,
     GROUP: tl.constexpr,
-    INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel, h in parallel, l in parallel by blocks, t in parallel by blocks, d streamed; tiles move through descriptors.
 
@@ -1076,9 +1075,9 @@ def _attention__unfused_scores_streamed_described(
         pid = tile % tiles
         pid_l, pid_t = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(T, BLOCK_T), GROUP)
         l_first = pid_l * BLOCK_L
-        l = (l_first + tl.arange(0, BLOCK_L)).to(INDEX)
+        l = l_first + tl.arange(0, BLOCK_L)
         t_first = pid_t * BLOCK_T
-        t = (t_first + tl.arange(0, BLOCK_T)).to(INDEX)
+        t = t_first + tl.arange(0, BLOCK_T)
         s_sum = tl.zeros((BLOCK_L, BLOCK_T), tl.float32)
         for d_start in range(0, D, BLOCK_D):
             q = q_desc.load([b, h, l_first, d_start]).reshape(BLOCK_L, BLOCK_D)
@@ -1734,7 +1733,6 @@ def _attention__unfused_values_described(
     BLOCK_D: tl.constexpr,
     BLOCK_T: tl.constexpr,
     GROUP: tl.constexpr,
-    INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel, h in parallel, l in parallel by blocks, d in parallel by blocks, t streamed; tiles move through descriptors."""
     for tile in tl.range(
@@ -1746,9 +1744,9 @@ def _attention__unfused_values_described(
         pid = tile % tiles
         pid_l, pid_d = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(D, BLOCK_D), GROUP)
         l_first = pid_l * BLOCK_L
-        l = (l_first + tl.arange(0, BLOCK_L)).to(INDEX)
+        l = l_first + tl.arange(0, BLOCK_L)
         d_first = pid_d * BLOCK_D
-        d = (d_first + tl.arange(0, BLOCK_D)).to(INDEX)
+        d = d_first + tl.arange(0, BLOCK_D)
         o = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
         for t_start in range(0, T, BLOCK_T):
             p = p_desc.load([b, h, l_first, t_start]).reshape(BLOCK_L, BLOCK_T)
@@ -2526,11 +2524,11 @@ def _attention__unfused__launch(call, dims, q, k, v, o):
     p = call.workspace((B, Hq, L, T), launch.DTYPES["bf16"])
     aligned = launch.aligned(q, k)
     width = max(t.element_size() for t in (q, k))
-    described = launch.describable(q, k)
+    described = launch.describable(q, k, beside=(s,))
     if not described and copying.copies_pay(L, T, q, k):
         q, k = copying.all_aligned_rows(call, q, k)
-        described = launch.describable(q, k)
-    specialised = described and warps.storable(s)
+        described = launch.describable(q, k, beside=(s,))
+    specialised = launch.describable(q, k) and warps.storable(s)
     kernel, grid, options, tiles = _configure_attention__unfused_scores(
         B, Hq, L, T, D, width, aligned, described, specialised, tuned=call.tuned("scores")
     )
@@ -2617,6 +2615,23 @@ def _attention__unfused__launch(call, dims, q, k, v, o):
         )
     elif kernel is _attention__unfused_scores_streamed_warp_specialised:
         call.start(kernel, grid, options, *warps.describe((q, k, s), tiles), B, Hq, Hkv, L, T, D)
+    elif kernel is _attention__unfused_scores_streamed_described:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *launch.describe((q, k, s), tiles),
+            B,
+            Hq,
+            Hkv,
+            L,
+            T,
+            D,
+            s.stride(0),
+            s.stride(1),
+            s.stride(2),
+            s.stride(3),
+        )
     elif tiles is not None:
         call.start(
             kernel,
@@ -2689,11 +2704,11 @@ def _attention__unfused__launch(call, dims, q, k, v, o):
     B, Hq, L = dims[0], dims[1], dims[3]
     aligned = launch.aligned(v, p)
     width = max(t.element_size() for t in (v, p))
-    described = launch.describable(v, p)
+    described = launch.describable(v, p, beside=(o,))
     if not described and copying.copies_pay(L, D, v, p):
         v, p = copying.all_aligned_rows(call, v, p)
-        described = launch.describable(v, p)
-    specialised = described and warps.storable(o)
+        described = launch.describable(v, p, beside=(o,))
+    specialised = launch.describable(v, p) and warps.storable(o)
     kernel, grid, options, tiles = _configure_attention__unfused_values(
         B, Hq, L, T, D, width, aligned, described, specialised, tuned=call.tuned("values")
     )
@@ -2795,7 +2810,6 @@ def _attention__unfused__launch(call, dims, q, k, v, o):
             o.stride(1),
             o.stride(2),
             o.stride(3),
-            INDEX=launch.index_type(v, o, p),
         )
     else:
         call.start(
@@ -3598,7 +3612,7 @@ def _attention_lse__launch(call, dims, q, k, v, o, lse):
     """Start the kernels of `attention_lse` on checked arguments; `call` remembers them for calls of this kind."""
     B, Hq, Hkv, L, T, D = dims
     width = max(t.element_size() for t in (q, k, v))
-    described = launch.describable(q, k, v)
+    described = launch.describable(q, k, v, beside=(o, lse))
     kernel, grid, options, tiles = _configure_attention_lse_flash(
         B, Hq, L, T, D, width, described, tuned=call.tuned("flash")
     )
@@ -4707,7 +4721,7 @@ def _attention_causal__launch(call, dims, q, k, v, o, lse):
     """Start the kernels of `attention_causal` on checked arguments; `call` remembers them for calls of this kind."""
     B, Hq, Hkv, L, T, D = dims
     width = max(t.element_size() for t in (q, k, v))
-    described = launch.describable(q, k, v)
+    described = launch.describable(q, k, v, beside=(o, lse))
     kernel, grid, options, tiles = _configure_attention_causal_flash(
         B, Hq, L, T, D, width, described, tuned=call.tuned("flash")
     )
@@ -5963,7 +5977,7 @@ def _attention_window__launch(call, dims, q, k, v, W, o):
     """Start the kernels of `attention_window` on checked arguments; `call` remembers them for calls of this kind."""
     B, H, L, T, W, D = dims
     width = max(t.element_size() for t in (q, k, v))
-    described = launch.describable(q, k, v)
+    described = launch.describable(q, k, v, beside=(o,))
     kernel, grid, options, tiles = _configure_attention_window_flash(
         B, H, L, T, D, width, described, tuned=call.tuned("flash")
     )

@@ -79,7 +79,6 @@ def _batched_matmul_product_described(
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
     GROUP: tl.constexpr,
-    INDEX: tl.constexpr,
 ):
     """Streamed: z in parallel, m in parallel by blocks, n in parallel by blocks, k streamed; tiles move through descriptors."""
     for tile in tl.range(
@@ -90,9 +89,9 @@ def _batched_matmul_product_described(
         pid = tile % tiles
         pid_m, pid_n = grouped(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
         m_first = pid_m * BLOCK_M
-        m = (m_first + tl.arange(0, BLOCK_M)).to(INDEX)
+        m = m_first + tl.arange(0, BLOCK_M)
         n_first = pid_n * BLOCK_N
-        n = (n_first + tl.arange(0, BLOCK_N)).to(INDEX)
+        n = n_first + tl.arange(0, BLOCK_N)
         c = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
         for k_start in range(0, K, BLOCK_K):
             a = a_desc.load([z, m_first, k_start]).reshape(BLOCK_M, BLOCK_K)
@@ -574,11 +573,11 @@ def _batched_matmul__launch(call, dims, a, b, c):
     B, M, N, K, _ = dims
     aligned = launch.aligned(a, b)
     width = max(t.element_size() for t in (a, b))
-    described = launch.describable(a, b)
+    described = launch.describable(a, b, beside=(c,))
     if not described and copying.copies_pay(M, N, a, b):
         a, b = copying.all_aligned_rows(call, a, b)
-        described = launch.describable(a, b)
-    specialised = described and warps.storable(c)
+        described = launch.describable(a, b, beside=(c,))
+    specialised = launch.describable(a, b) and warps.storable(c)
     kernel, grid, options, tiles = _configure_batched_matmul_product(
         B, M, N, K, width, aligned, described, specialised, tuned=call.tuned("product")
     )
@@ -666,7 +665,6 @@ def _batched_matmul__launch(call, dims, a, b, c):
             c.stride(0),
             c.stride(1),
             c.stride(2),
-            INDEX=launch.index_type(a, b, c),
         )
     else:
         call.start(

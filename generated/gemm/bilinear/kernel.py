@@ -674,10 +674,10 @@ def _bilinear__launch(call, dims, x, w, z, bias, y):
     M, O, I, J, _ = dims
     aligned = launch.aligned(x, w)
     width = max(t.element_size() for t in (x, w))
-    described = launch.describable(x, w)
+    described = launch.describable(x, w, beside=(z, bias, y))
     if not described and copying.copies_pay(M, J, x, w):
         x, w = copying.all_aligned_rows(call, x, w)
-        described = launch.describable(x, w)
+        described = launch.describable(x, w, beside=(z, bias, y))
     kernel, grid, options, tiles = _configure_bilinear_form(
         M, O, I, J, width, aligned, described, tuned=call.tuned("form")
     )

@@ -608,11 +608,11 @@ def _gated_mlp__launch(call, dims, x, w, v, y):
     M, N, K, _ = dims
     aligned = launch.aligned(x, w, v)
     width = max(t.element_size() for t in (x, w, v))
-    described = launch.describable(x, w, v)
+    described = launch.describable(x, w, v, beside=(y,))
     if not described and copying.copies_pay(M, N, x, w, v):
         x, w, v = copying.all_aligned_rows(call, x, w, v)
-        described = launch.describable(x, w, v)
-    specialised = described and warps.storable(y)
+        described = launch.describable(x, w, v, beside=(y,))
+    specialised = launch.describable(x, w, v) and warps.storable(y)
     kernel, grid, options, tiles = _configure_gated_mlp_gate(
         M, N, K, width, aligned, described, specialised, tuned=call.tuned("gate")
     )

@@ -78,7 +78,6 @@ def _linear_gelu_layer_described(
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
     GROUP: tl.constexpr,
-    INDEX: tl.constexpr,
 ):
     """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed; tiles move through descriptors."""
     for tile in tl.range(
@@ -86,9 +85,9 @@ def _linear_gelu_layer_described(
     ):
         pid_m, pid_n = grouped(tile, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
         m_first = pid_m * BLOCK_M
-        m = (m_first + tl.arange(0, BLOCK_M)).to(INDEX)
+        m = m_first + tl.arange(0, BLOCK_M)
         n_first = pid_n * BLOCK_N
-        n = (n_first + tl.arange(0, BLOCK_N)).to(INDEX)
+        n = n_first + tl.arange(0, BLOCK_N)
         bias = tl.load(bias_ptr + n * bias_stride_N, mask=n < N, other=0.0).to(tl.float32)
         y_sum = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
         for k_start in range(0, K, BLOCK_K):
@@ -561,11 +560,11 @@ def _linear_gelu__launch(call, dims, x, w, bias, y):
     M, N, K, _ = dims
     aligned = launch.aligned(x, w)
     width = max(t.element_size() for t in (x, w))
-    described = launch.describable(x, w)
+    described = launch.describable(x, w, beside=(bias, y))
     if not described and copying.copies_pay(M, N, x, w):
         x, w = copying.all_aligned_rows(call, x, w)
-        described = launch.describable(x, w)
-    specialised = described and warps.storable(y)
+        described = launch.describable(x, w, beside=(bias, y))
+    specialised = launch.describable(x, w) and warps.storable(y)
     kernel, grid, options, tiles = _configure_linear_gelu_layer(
         M, N, K, width, aligned, described, specialised, tuned=call.tuned("layer")
     )
@@ -656,7 +655,6 @@ def _linear_gelu__launch(call, dims, x, w, bias, y):
             bias.stride(0),
             y.stride(0),
             y.stride(1),
-            INDEX=launch.index_type(x, w, bias, y),
         )
     else:
         call.start(

@@ -71,7 +71,6 @@ def _matmul_product_described(
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
     GROUP: tl.constexpr,
-    INDEX: tl.constexpr,
 ):
     """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed; tiles move through descriptors."""
     for tile in tl.range(
@@ -79,9 +78,9 @@ def _matmul_product_described(
     ):
         pid_m, pid_n = grouped(tile, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
         m_first = pid_m * BLOCK_M
-        m = (m_first + tl.arange(0, BLOCK_M)).to(INDEX)
+        m = m_first + tl.arange(0, BLOCK_M)
         n_first = pid_n * BLOCK_N
-        n = (n_first + tl.arange(0, BLOCK_N)).to(INDEX)
+        n = n_first + tl.arange(0, BLOCK_N)
         c = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
         for k_start in range(0, K, BLOCK_K):
             a = a_desc.load([m_first, k_start])
@@ -521,11 +520,11 @@ def _matmul__launch(call, dims, a, b, c):
     M, N, K, _ = dims
     aligned = launch.aligned(a, b)
     width = max(t.element_size() for t in (a, b))
-    described = launch.describable(a, b)
+    described = launch.describable(a, b, beside=(c,))
     if not described and copying.copies_pay(M, N, a, b):
         a, b = copying.all_aligned_rows(call, a, b)
-        described = launch.describable(a, b)
-    specialised = described and warps.storable(c)
+        described = launch.describable(a, b, beside=(c,))
+    specialised = launch.describable(a, b) and warps.storable(c)
     kernel, grid, options, tiles = _configure_matmul_product(
         M, N, K, width, aligned, described, specialised, tuned=call.tuned("product")
     )
@@ -594,16 +593,7 @@ def _matmul__launch(call, dims, a, b, c):
         call.start(kernel, grid, options, *warps.describe((a, b, c), tiles), M, N, K)
     elif tiles is not None:
         call.start(
-            kernel,
-            grid,
-            options,
-            *launch.describe((a, b, c), tiles),
-            M,
-            N,
-            K,
-            c.stride(0),
-            c.stride(1),
-            INDEX=launch.index_type(a, b, c),
+            kernel, grid, options, *launch.describe((a, b, c), tiles), M, N, K, c.stride(0), c.stride(1)
         )
     else:
         call.start(
@@ -725,7 +715,6 @@ def _matmul_nt_product_described(
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
     GROUP: tl.constexpr,
-    INDEX: tl.constexpr,
 ):
     """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed; tiles move through descriptors."""
     for tile in tl.range(
@@ -733,9 +722,9 @@ def _matmul_nt_product_described(
     ):
         pid_m, pid_n = grouped(tile, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
         m_first = pid_m * BLOCK_M
-        m = (m_first + tl.arange(0, BLOCK_M)).to(INDEX)
+        m = m_first + tl.arange(0, BLOCK_M)
         n_first = pid_n * BLOCK_N
-        n = (n_first + tl.arange(0, BLOCK_N)).to(INDEX)
+        n = n_first + tl.arange(0, BLOCK_N)
         c = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
         for k_start in range(0, K, BLOCK_K):
             a = a_desc.load([m_first, k_start])
@@ -1175,11 +1164,11 @@ def _matmul_nt__launch(call, dims, a, b, c):
     M, N, K, _ = dims
     aligned = launch.aligned(a, b)
     width = max(t.element_size() for t in (a, b))
-    described = launch.describable(a, b)
+    described = launch.describable(a, b, beside=(c,))
     if not described and copying.copies_pay(M, N, a, b):
         a, b = copying.all_aligned_rows(call, a, b)
-        described = launch.describable(a, b)
-    specialised = described and warps.storable(c)
+        described = launch.describable(a, b, beside=(c,))
+    specialised = launch.describable(a, b) and warps.storable(c)
     kernel, grid, options, tiles = _configure_matmul_nt_product(
         M, N, K, width, aligned, described, specialised, tuned=call.tuned("product")
     )
@@ -1248,16 +1237,7 @@ def _matmul_nt__launch(call, dims, a, b, c):
         call.start(kernel, grid, options, *warps.describe((a, b, c), tiles), M, N, K)
     elif tiles is not None:
         call.start(
-            kernel,
-            grid,
-            options,
-            *launch.describe((a, b, c), tiles),
-            M,
-            N,
-            K,
-            c.stride(0),
-            c.stride(1),
-            INDEX=launch.index_type(a, b, c),
+            kernel, grid, options, *launch.describe((a, b, c), tiles), M, N, K, c.stride(0), c.stride(1)
         )
     else:
         call.start(
@@ -1379,7 +1359,6 @@ def _matmul_tn_product_described(
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
     GROUP: tl.constexpr,
-    INDEX: tl.constexpr,
 ):
     """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed; tiles move through descriptors."""
     for tile in tl.range(
@@ -1387,9 +1366,9 @@ def _matmul_tn_product_described(
     ):
         pid_m, pid_n = grouped(tile, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
         m_first = pid_m * BLOCK_M
-        m = (m_first + tl.arange(0, BLOCK_M)).to(INDEX)
+        m = m_first + tl.arange(0, BLOCK_M)
         n_first = pid_n * BLOCK_N
-        n = (n_first + tl.arange(0, BLOCK_N)).to(INDEX)
+        n = n_first + tl.arange(0, BLOCK_N)
         c = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
         for k_start in range(0, K, BLOCK_K):
             a = a_desc.load([k_start, m_first]).T
@@ -1829,11 +1808,11 @@ def _matmul_tn__launch(call, dims, a, b, c):
     M, N, K, _ = dims
     aligned = launch.aligned(a, b)
     width = max(t.element_size() for t in (a, b))
-    described = launch.describable(a, b)
+    described = launch.describable(a, b, beside=(c,))
     if not described and copying.copies_pay(M, N, a, b):
         a, b = copying.all_aligned_rows(call, a, b)
-        described = launch.describable(a, b)
-    specialised = described and warps.storable(c)
+        described = launch.describable(a, b, beside=(c,))
+    specialised = launch.describable(a, b) and warps.storable(c)
     kernel, grid, options, tiles = _configure_matmul_tn_product(
         M, N, K, width, aligned, described, specialised, tuned=call.tuned("product")
     )
@@ -1902,16 +1881,7 @@ def _matmul_tn__launch(call, dims, a, b, c):
         call.start(kernel, grid, options, *warps.describe((a, b, c), tiles), M, N, K)
     elif tiles is not None:
         call.start(
-            kernel,
-            grid,
-            options,
-            *launch.describe((a, b, c), tiles),
-            M,
-            N,
-            K,
-            c.stride(0),
-            c.stride(1),
-            INDEX=launch.index_type(a, b, c),
+            kernel, grid, options, *launch.describe((a, b, c), tiles), M, N, K, c.stride(0), c.stride(1)
         )
     else:
         call.start(
@@ -2033,7 +2003,6 @@ def _matmul_tt_product_described(
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
     GROUP: tl.constexpr,
-    INDEX: tl.constexpr,
 ):
     """Streamed: m in parallel by blocks, n in parallel by blocks, k streamed; tiles move through descriptors."""
     for tile in tl.range(
@@ -2041,9 +2010,9 @@ def _matmul_tt_product_described(
     ):
         pid_m, pid_n = grouped(tile, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP)
         m_first = pid_m * BLOCK_M
-        m = (m_first + tl.arange(0, BLOCK_M)).to(INDEX)
+        m = m_first + tl.arange(0, BLOCK_M)
         n_first = pid_n * BLOCK_N
-        n = (n_first + tl.arange(0, BLOCK_N)).to(INDEX)
+        n = n_first + tl.arange(0, BLOCK_N)
         c = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
         for k_start in range(0, K, BLOCK_K):
             a = a_desc.load([k_start, m_first]).T
@@ -2483,11 +2452,11 @@ def _matmul_tt__launch(call, dims, a, b, c):
     M, N, K, _ = dims
     aligned = launch.aligned(a, b)
     width = max(t.element_size() for t in (a, b))
-    described = launch.describable(a, b)
+    described = launch.describable(a, b, beside=(c,))
     if not described and copying.copies_pay(M, N, a, b):
         a, b = copying.all_aligned_rows(call, a, b)
-        described = launch.describable(a, b)
-    specialised = described and warps.storable(c)
+        described = launch.describable(a, b, beside=(c,))
+    specialised = launch.describable(a, b) and warps.storable(c)
     kernel, grid, options, tiles = _configure_matmul_tt_product(
         M, N, K, width, aligned, described, specialised, tuned=call.tuned("product")
     )
@@ -2556,16 +2525,7 @@ def _matmul_tt__launch(call, dims, a, b, c):
         call.start(kernel, grid, options, *warps.describe((a, b, c), tiles), M, N, K)
     elif tiles is not None:
         call.start(
-            kernel,
-            grid,
-            options,
-            *launch.describe((a, b, c), tiles),
-            M,
-            N,
-            K,
-            c.stride(0),
-            c.stride(1),
-            INDEX=launch.index_type(a, b, c),
+            kernel, grid, options, *launch.describe((a, b, c), tiles), M, N, K, c.stride(0), c.stride(1)
         )
     else:
         call.start(

@@ -573,11 +573,11 @@ def _matmul_fp8__launch(call, dims, a, a_scale, b, b_scale, c):
     """Start the kernels of `matmul_fp8` on checked arguments; `call` remembers them for calls of this kind."""
     M, N, K = dims
     width = max(t.element_size() for t in (a, b))
-    described = launch.describable(a, b)
+    described = launch.describable(a, b, beside=(a_scale, b_scale, c))
     if not described and copying.copies_pay(M, N, a, b):
         a, b = copying.all_aligned_rows(call, a, b)
-        described = launch.describable(a, b)
-    specialised = described and warps.storable(c)
+        described = launch.describable(a, b, beside=(a_scale, b_scale, c))
+    specialised = launch.describable(a, b) and warps.storable(c)
     kernel, grid, options, tiles = _configure_matmul_fp8_product(
         M, N, K, width, described, specialised, tuned=call.tuned("product")
     )
@@ -1314,11 +1314,11 @@ def _matmul_fp8_block__launch(call, dims, a, a_scale, b, b_scale, S, c):
     """Start the kernels of `matmul_fp8_block` on checked arguments; `call` remembers them for calls of this kind."""
     M, N, K, S = dims
     width = max(t.element_size() for t in (a, b))
-    described = launch.describable(a, b)
+    described = launch.describable(a, b, beside=(a_scale, b_scale, c))
     if not described and copying.copies_pay(M, N, a, b):
         a, b = copying.all_aligned_rows(call, a, b)
-        described = launch.describable(a, b)
-    specialised = described and warps.storable(c)
+        described = launch.describable(a, b, beside=(a_scale, b_scale, c))
+    specialised = launch.describable(a, b) and warps.storable(c)
     kernel, grid, options, tiles = _configure_matmul_fp8_block_product(
         M, N, K, S, width, described, specialised, tuned=call.tuned("product")
     )

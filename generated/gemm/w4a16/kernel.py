@@ -525,10 +525,10 @@ def _w4a16__launch(call, dims, x, w, scale, zero, S, y):
     """Start the kernels of `w4a16` on checked arguments; `call` remembers them for calls of this kind."""
     M, N, K, S = dims
     width = max(t.element_size() for t in (x,))
-    described = launch.describable(x, w, words=(w,))
+    described = launch.describable(x, w, words=(w,), beside=(scale, zero, y))
     if not described and copying.copies_pay(N, M, x, w):
         x, w = copying.all_aligned_rows(call, x, w)
-        described = launch.describable(x, w)
+        described = launch.describable(x, w, words=(w,), beside=(scale, zero, y))
     kernel, grid, options, tiles = _configure_w4a16_product(
         M, N, K, S, width, described, tuned=call.tuned("product")
     )

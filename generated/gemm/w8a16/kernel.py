@@ -327,10 +327,10 @@ def _w8a16__launch(call, dims, x, w, scale, y):
     """Start the kernels of `w8a16` on checked arguments; `call` remembers them for calls of this kind."""
     M, N, K, _ = dims
     width = max(t.element_size() for t in (x, w))
-    described = launch.describable(x, w)
+    described = launch.describable(x, w, beside=(scale, y))
     if not described and copying.copies_pay(N, M, x, w):
         x, w = copying.all_aligned_rows(call, x, w)
-        described = launch.describable(x, w)
+        described = launch.describable(x, w, beside=(scale, y))
     kernel, grid, options, tiles = _configure_w8a16_product(
         M, N, K, width, described, tuned=call.tuned("product")
     )

@@ -215,10 +215,10 @@ def _grouped_gemm__launch(call, dims, x, w, offs, y):
     N, E, K, F, _ = dims
     aligned = launch.aligned(x, w)
     width = max(t.element_size() for t in (x, w))
-    described = launch.describable(x, w)
+    described = launch.describable(x, w, beside=(offs, y))
     if not described and copying.copies_pay(N, F, x, w):
         x, w = copying.all_aligned_rows(call, x, w)
-        described = launch.describable(x, w)
+        described = launch.describable(x, w, beside=(offs, y))
     kernel, grid, options, tiles = _configure_grouped_gemm_experts(
         N, E, K, F, width, aligned, described, tuned=call.tuned("experts")
     )

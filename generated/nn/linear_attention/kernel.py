@@ -1356,7 +1356,7 @@ def _linear_attention__launch(call, dims, q, k, v, C, y):
         INDEX=launch.index_type(k, v, p),
     )
     width = max(t.element_size() for t in (q, k, v, p))
-    described = launch.describable(p)
+    described = launch.describable(p, beside=(q, k, v, y))
     kernel, grid, options, tiles = _configure_linear_attention_chunks(
         B, H, T, C, D, E, width, described, tuned=call.tuned("chunks")
     )

@@ -681,10 +681,10 @@ def _linear_cross_entropy__launch(call, dims, x, w, label, ignore, loss, lse):
     M, V, K, _ = dims
     aligned = launch.aligned(x, w)
     width = max(t.element_size() for t in (x, w))
-    described = launch.describable(x, w)
+    described = launch.describable(x, w, beside=(label, loss, lse))
     if not described and copying.copies_pay(M, V, x, w):
         x, w = copying.all_aligned_rows(call, x, w)
-        described = launch.describable(x, w)
+        described = launch.describable(x, w, beside=(label, loss, lse))
     kernel, grid, options, tiles = _configure_linear_cross_entropy_fused(
         M, V, K, width, aligned, described, tuned=call.tuned("fused")
     )
@@ -908,7 +908,6 @@ def _linear_cross_entropy__unfused_logits_described(
     BLOCK_V: tl.constexpr,
     BLOCK_K: tl.constexpr,
     GROUP: tl.constexpr,
-    INDEX: tl.constexpr,
 ):
     """Streamed: m in parallel by blocks, v in parallel by blocks, k streamed; tiles move through descriptors."""
     for tile in tl.range(
@@ -916,9 +915,9 @@ def _linear_cross_entropy__unfused_logits_described(
     ):
         pid_m, pid_v = grouped(tile, tl.cdiv(M, BLOCK_M), tl.cdiv(V, BLOCK_V), GROUP)
         m_first = pid_m * BLOCK_M
-        m = (m_first + tl.arange(0, BLOCK_M)).to(INDEX)
+        m = m_first + tl.arange(0, BLOCK_M)
         v_first = pid_v * BLOCK_V
-        v = (v_first + tl.arange(0, BLOCK_V)).to(INDEX)
+        v = v_first + tl.arange(0, BLOCK_V)
         z = tl.zeros((BLOCK_M, BLOCK_V), tl.float32)
         for k_start in range(0, K, BLOCK_K):
             x = x_desc.load([m_first, k_start])
@@ -1615,11 +1614,11 @@ def _linear_cross_entropy__unfused__launch(call, dims, x, w, label, ignore, loss
     z = call.workspace((M, V), launch.DTYPES["f32"])
     aligned = launch.aligned(x, w)
     width = max(t.element_size() for t in (x, w))
-    described = launch.describable(x, w)
+    described = launch.describable(x, w, beside=(z,))
     if not described and copying.copies_pay(M, V, x, w):
         x, w = copying.all_aligned_rows(call, x, w)
-        described = launch.describable(x, w)
-    specialised = described and warps.storable(z)
+        described = launch.describable(x, w, beside=(z,))
+    specialised = launch.describable(x, w) and warps.storable(z)
     kernel, grid, options, tiles = _configure_linear_cross_entropy__unfused_logits(
         M, V, K, width, aligned, described, specialised, tuned=call.tuned("logits")
     )
@@ -1688,16 +1687,7 @@ def _linear_cross_entropy__unfused__launch(call, dims, x, w, label, ignore, loss
         call.start(kernel, grid, options, *warps.describe((x, w, z), tiles), M, V, K)
     elif tiles is not None:
         call.start(
-            kernel,
-            grid,
-            options,
-            *launch.describe((x, w, z), tiles),
-            M,
-            V,
-            K,
-            z.stride(0),
-            z.stride(1),
-            INDEX=launch.index_type(x, w, z),
+            kernel, grid, options, *launch.describe((x, w, z), tiles), M, V, K, z.stride(0), z.stride(1)
         )
     else:
         call.start(

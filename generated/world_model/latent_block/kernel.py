@@ -1052,7 +1052,6 @@ def _latent_block_out_streamed0_described(
     BLOCK_C: tl.constexpr,
     BLOCK_D: tl.constexpr,
     GROUP: tl.constexpr,
-    INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel, l in parallel by blocks, c in parallel by blocks, d whole, h streamed; tiles move through descriptors."""
     for tile in tl.range(
@@ -1063,9 +1062,9 @@ def _latent_block_out_streamed0_described(
         pid = tile % tiles
         pid_l, pid_c = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(D * H, BLOCK_C), GROUP)
         l_first = pid_l * BLOCK_L
-        l = (l_first + tl.arange(0, BLOCK_L)).to(INDEX)
+        l = l_first + tl.arange(0, BLOCK_L)
         c_first = pid_c * BLOCK_C
-        c = (c_first + tl.arange(0, BLOCK_C)).to(INDEX)
+        c = c_first + tl.arange(0, BLOCK_C)
         y = tl.zeros((BLOCK_L, BLOCK_C), tl.float32)
         for h in range(H):
             o = o_desc.load([b, h, l_first, 0]).reshape(BLOCK_L, BLOCK_D)
@@ -1322,7 +1321,6 @@ def _latent_block_out_streamed1_described(
     BLOCK_C: tl.constexpr,
     BLOCK_D: tl.constexpr,
     GROUP: tl.constexpr,
-    INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel, l in parallel by blocks, c in parallel by blocks, h streamed, d streamed; tiles move through descriptors."""
     for tile in tl.range(
@@ -1333,9 +1331,9 @@ def _latent_block_out_streamed1_described(
         pid = tile % tiles
         pid_l, pid_c = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(D * H, BLOCK_C), GROUP)
         l_first = pid_l * BLOCK_L
-        l = (l_first + tl.arange(0, BLOCK_L)).to(INDEX)
+        l = l_first + tl.arange(0, BLOCK_L)
         c_first = pid_c * BLOCK_C
-        c = (c_first + tl.arange(0, BLOCK_C)).to(INDEX)
+        c = c_first + tl.arange(0, BLOCK_C)
         y = tl.zeros((BLOCK_L, BLOCK_C), tl.float32)
         for h in range(H):
             for d_start in range(0, D, BLOCK_D):
@@ -1717,10 +1715,10 @@ def _latent_block__launch(call, dims, x, wq, wk, wv, wo, y):
     o = call.workspace((B, L, H, D), launch.DTYPES["bf16"])
     aligned = launch.aligned(x, wq, wk, wv)
     width = max(t.element_size() for t in (x, wq, wk, wv))
-    described = launch.describable(x, wq, wk, wv)
+    described = launch.describable(x, wq, wk, wv, beside=(q, k, v))
     if not described and copying.copies_pay(L, D, x, wq, wk, wv):
         x, wq, wk, wv = copying.all_aligned_rows(call, x, wq, wk, wv)
-        described = launch.describable(x, wq, wk, wv)
+        described = launch.describable(x, wq, wk, wv, beside=(q, k, v))
     kernel, grid, options, tiles = _configure_latent_block_qkv(
         B, L, H, D, width, aligned, described, tuned=call.tuned("qkv")
     )
@@ -1913,7 +1911,7 @@ def _latent_block__launch(call, dims, x, wq, wk, wv, wo, y):
             INDEX=launch.index_type(x, wq, wk, wv, q, k, v),
         )
     width = max(t.element_size() for t in (q, k, v))
-    described = launch.describable(q, k, v)
+    described = launch.describable(q, k, v, beside=(o,))
     kernel, grid, options, tiles = _configure_latent_block_attend(
         B, L, H, D, width, described, tuned=call.tuned("attend")
     )
@@ -2072,11 +2070,11 @@ def _latent_block__launch(call, dims, x, wq, wk, wv, wo, y):
         )
     aligned = launch.aligned(wo, o)
     width = max(t.element_size() for t in (wo, o))
-    described = launch.describable(wo, o)
+    described = launch.describable(wo, o, beside=(y,))
     if not described and copying.copies_pay(L, D * H, wo, o):
         wo, o = copying.all_aligned_rows(call, wo, o)
-        described = launch.describable(wo, o)
-    specialised = described and warps.storable(y)
+        described = launch.describable(wo, o, beside=(y,))
+    specialised = launch.describable(wo, o) and warps.storable(y)
     kernel, grid, options, tiles = _configure_latent_block_out(
         B, L, H, D, width, aligned, described, specialised, tuned=call.tuned("out")
     )
@@ -2095,7 +2093,6 @@ def _latent_block__launch(call, dims, x, wq, wk, wv, wo, y):
             y.stride(0),
             y.stride(1),
             y.stride(2),
-            INDEX=launch.index_type(wo, y, o),
         )
     else:
         call.start(
@@ -3204,7 +3201,6 @@ def _latent_block__three_kernels_out_streamed0_described(
     BLOCK_C: tl.constexpr,
     BLOCK_D: tl.constexpr,
     GROUP: tl.constexpr,
-    INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel, l in parallel by blocks, c in parallel by blocks, d whole, h streamed; tiles move through descriptors."""
     for tile in tl.range(
@@ -3215,9 +3211,9 @@ def _latent_block__three_kernels_out_streamed0_described(
         pid = tile % tiles
         pid_l, pid_c = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(D * H, BLOCK_C), GROUP)
         l_first = pid_l * BLOCK_L
-        l = (l_first + tl.arange(0, BLOCK_L)).to(INDEX)
+        l = l_first + tl.arange(0, BLOCK_L)
         c_first = pid_c * BLOCK_C
-        c = (c_first + tl.arange(0, BLOCK_C)).to(INDEX)
+        c = c_first + tl.arange(0, BLOCK_C)
         y = tl.zeros((BLOCK_L, BLOCK_C), tl.float32)
         for h in range(H):
             o = o_desc.load([b, h, l_first, 0]).reshape(BLOCK_L, BLOCK_D)
@@ -3474,7 +3470,6 @@ def _latent_block__three_kernels_out_streamed1_described(
     BLOCK_C: tl.constexpr,
     BLOCK_D: tl.constexpr,
     GROUP: tl.constexpr,
-    INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel, l in parallel by blocks, c in parallel by blocks, h streamed, d streamed; tiles move through descriptors."""
     for tile in tl.range(
@@ -3485,9 +3480,9 @@ def _latent_block__three_kernels_out_streamed1_described(
         pid = tile % tiles
         pid_l, pid_c = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(D * H, BLOCK_C), GROUP)
         l_first = pid_l * BLOCK_L
-        l = (l_first + tl.arange(0, BLOCK_L)).to(INDEX)
+        l = l_first + tl.arange(0, BLOCK_L)
         c_first = pid_c * BLOCK_C
-        c = (c_first + tl.arange(0, BLOCK_C)).to(INDEX)
+        c = c_first + tl.arange(0, BLOCK_C)
         y = tl.zeros((BLOCK_L, BLOCK_C), tl.float32)
         for h in range(H):
             for d_start in range(0, D, BLOCK_D):
@@ -3877,10 +3872,10 @@ def _latent_block__three_kernels__launch(call, dims, x, wq, wk, wv, wo, y):
     o = call.workspace((B, L, H, D), launch.DTYPES["bf16"])
     aligned = launch.aligned(x, wq, wk, wv)
     width = max(t.element_size() for t in (x, wq, wk, wv))
-    described = launch.describable(x, wq, wk, wv)
+    described = launch.describable(x, wq, wk, wv, beside=(q, k, v))
     if not described and copying.copies_pay(L, D, x, wq, wk, wv):
         x, wq, wk, wv = copying.all_aligned_rows(call, x, wq, wk, wv)
-        described = launch.describable(x, wq, wk, wv)
+        described = launch.describable(x, wq, wk, wv, beside=(q, k, v))
     kernel, grid, options, tiles = _configure_latent_block__three_kernels_qkv(
         B, L, H, D, width, aligned, described, tuned=call.tuned("qkv")
     )
@@ -4073,7 +4068,7 @@ def _latent_block__three_kernels__launch(call, dims, x, wq, wk, wv, wo, y):
             INDEX=launch.index_type(x, wq, wk, wv, q, k, v),
         )
     width = max(t.element_size() for t in (q, k, v))
-    described = launch.describable(q, k, v)
+    described = launch.describable(q, k, v, beside=(o,))
     kernel, grid, options, tiles = _configure_latent_block__three_kernels_attend(
         B, L, H, D, width, described, tuned=call.tuned("attend")
     )
@@ -4232,11 +4227,11 @@ def _latent_block__three_kernels__launch(call, dims, x, wq, wk, wv, wo, y):
         )
     aligned = launch.aligned(wo, o)
     width = max(t.element_size() for t in (wo, o))
-    described = launch.describable(wo, o)
+    described = launch.describable(wo, o, beside=(y,))
     if not described and copying.copies_pay(L, D * H, wo, o):
         wo, o = copying.all_aligned_rows(call, wo, o)
-        described = launch.describable(wo, o)
-    specialised = described and warps.storable(y)
+        described = launch.describable(wo, o, beside=(y,))
+    specialised = launch.describable(wo, o) and warps.storable(y)
     kernel, grid, options, tiles = _configure_latent_block__three_kernels_out(
         B, L, H, D, width, aligned, described, specialised, tuned=call.tuned("out")
     )
@@ -4255,7 +4250,6 @@ def _latent_block__three_kernels__launch(call, dims, x, wq, wk, wv, wo, y):
             y.stride(0),
             y.stride(1),
             y.stride(2),
-            INDEX=launch.index_type(wo, y, o),
         )
     else:
         call.start(
@@ -4919,7 +4913,6 @@ def _latent_block__naive_scores_streamed_described(
     BLOCK_J: tl.constexpr,
     BLOCK_D: tl.constexpr,
     GROUP: tl.constexpr,
-    INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel, h in parallel, i in parallel by blocks, j in parallel by blocks, d streamed; tiles move through descriptors."""
     for tile in tl.range(
@@ -4931,9 +4924,9 @@ def _latent_block__naive_scores_streamed_described(
         pid = tile % tiles
         pid_i, pid_j = grouped(pid, tl.cdiv(L, BLOCK_I), tl.cdiv(L, BLOCK_J), GROUP)
         i_first = pid_i * BLOCK_I
-        i = (i_first + tl.arange(0, BLOCK_I)).to(INDEX)
+        i = i_first + tl.arange(0, BLOCK_I)
         j_first = pid_j * BLOCK_J
-        j = (j_first + tl.arange(0, BLOCK_J)).to(INDEX)
+        j = j_first + tl.arange(0, BLOCK_J)
         s = tl.zeros((BLOCK_I, BLOCK_J), tl.float32)
         for d_start in range(0, D, BLOCK_D):
             q = q_desc.load([b, h, i_first, d_start]).reshape(BLOCK_I, BLOCK_D)
@@ -5573,7 +5566,6 @@ def _latent_block__naive_values_described(
     BLOCK_D: tl.constexpr,
     BLOCK_J: tl.constexpr,
     GROUP: tl.constexpr,
-    INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel, i in parallel by blocks, h in parallel, d in parallel by blocks, j streamed; tiles move through descriptors."""
     for tile in tl.range(
@@ -5585,9 +5577,9 @@ def _latent_block__naive_values_described(
         pid = tile % tiles
         pid_i, pid_d = grouped(pid, tl.cdiv(L, BLOCK_I), tl.cdiv(D, BLOCK_D), GROUP)
         i_first = pid_i * BLOCK_I
-        i = (i_first + tl.arange(0, BLOCK_I)).to(INDEX)
+        i = i_first + tl.arange(0, BLOCK_I)
         d_first = pid_d * BLOCK_D
-        d = (d_first + tl.arange(0, BLOCK_D)).to(INDEX)
+        d = d_first + tl.arange(0, BLOCK_D)
         o = tl.zeros((BLOCK_I, BLOCK_D), tl.float32)
         for j_start in range(0, L, BLOCK_J):
             p = p_desc.load([b, h, i_first, j_start]).reshape(BLOCK_I, BLOCK_J)
@@ -6005,7 +5997,6 @@ def _latent_block__naive_out_streamed0_described(
     BLOCK_C: tl.constexpr,
     BLOCK_D: tl.constexpr,
     GROUP: tl.constexpr,
-    INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel, l in parallel by blocks, c in parallel by blocks, d whole, h streamed; tiles move through descriptors."""
     for tile in tl.range(
@@ -6016,9 +6007,9 @@ def _latent_block__naive_out_streamed0_described(
         pid = tile % tiles
         pid_l, pid_c = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(D * H, BLOCK_C), GROUP)
         l_first = pid_l * BLOCK_L
-        l = (l_first + tl.arange(0, BLOCK_L)).to(INDEX)
+        l = l_first + tl.arange(0, BLOCK_L)
         c_first = pid_c * BLOCK_C
-        c = (c_first + tl.arange(0, BLOCK_C)).to(INDEX)
+        c = c_first + tl.arange(0, BLOCK_C)
         y = tl.zeros((BLOCK_L, BLOCK_C), tl.float32)
         for h in range(H):
             o = o_desc.load([b, h, l_first, 0]).reshape(BLOCK_L, BLOCK_D)
@@ -6275,7 +6266,6 @@ def _latent_block__naive_out_streamed1_described(
     BLOCK_C: tl.constexpr,
     BLOCK_D: tl.constexpr,
     GROUP: tl.constexpr,
-    INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel, l in parallel by blocks, c in parallel by blocks, h streamed, d streamed; tiles move through descriptors."""
     for tile in tl.range(
@@ -6286,9 +6276,9 @@ def _latent_block__naive_out_streamed1_described(
         pid = tile % tiles
         pid_l, pid_c = grouped(pid, tl.cdiv(L, BLOCK_L), tl.cdiv(D * H, BLOCK_C), GROUP)
         l_first = pid_l * BLOCK_L
-        l = (l_first + tl.arange(0, BLOCK_L)).to(INDEX)
+        l = l_first + tl.arange(0, BLOCK_L)
         c_first = pid_c * BLOCK_C
-        c = (c_first + tl.arange(0, BLOCK_C)).to(INDEX)
+        c = c_first + tl.arange(0, BLOCK_C)
         y = tl.zeros((BLOCK_L, BLOCK_C), tl.float32)
         for h in range(H):
             for d_start in range(0, D, BLOCK_D):
@@ -7001,10 +6991,10 @@ def _latent_block__naive__launch(call, dims, x, wq, wk, wv, wo, y):
     o = call.workspace((B, L, H, D), launch.DTYPES["bf16"])
     aligned = launch.aligned(x, wq, wk, wv)
     width = max(t.element_size() for t in (x, wq, wk, wv))
-    described = launch.describable(x, wq, wk, wv)
+    described = launch.describable(x, wq, wk, wv, beside=(q, k, v))
     if not described and copying.copies_pay(L, D, x, wq, wk, wv):
         x, wq, wk, wv = copying.all_aligned_rows(call, x, wq, wk, wv)
-        described = launch.describable(x, wq, wk, wv)
+        described = launch.describable(x, wq, wk, wv, beside=(q, k, v))
     kernel, grid, options, tiles = _configure_latent_block__naive_qkv(
         B, L, H, D, width, aligned, described, tuned=call.tuned("qkv")
     )
@@ -7198,11 +7188,11 @@ def _latent_block__naive__launch(call, dims, x, wq, wk, wv, wo, y):
         )
     aligned = launch.aligned(q, k)
     width = max(t.element_size() for t in (q, k))
-    described = launch.describable(q, k)
+    described = launch.describable(q, k, beside=(s,))
     if not described and copying.copies_pay(L, L, q, k):
         q, k = copying.all_aligned_rows(call, q, k)
-        described = launch.describable(q, k)
-    specialised = described and warps.storable(s)
+        described = launch.describable(q, k, beside=(s,))
+    specialised = launch.describable(q, k) and warps.storable(s)
     kernel, grid, options, tiles = _configure_latent_block__naive_scores(
         B, L, H, D, width, aligned, described, specialised, tuned=call.tuned("scores")
     )
@@ -7283,6 +7273,21 @@ def _latent_block__naive__launch(call, dims, x, wq, wk, wv, wo, y):
         )
     elif kernel is _latent_block__naive_scores_streamed_warp_specialised:
         call.start(kernel, grid, options, *warps.describe((q, k, s), tiles), B, L, H, D)
+    elif kernel is _latent_block__naive_scores_streamed_described:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *launch.describe((q, k, s), tiles),
+            B,
+            L,
+            H,
+            D,
+            s.stride(0),
+            s.stride(1),
+            s.stride(2),
+            s.stride(3),
+        )
     elif tiles is not None:
         call.start(
             kernel,
@@ -7349,11 +7354,11 @@ def _latent_block__naive__launch(call, dims, x, wq, wk, wv, wo, y):
     )
     aligned = launch.aligned(p, v)
     width = max(t.element_size() for t in (p, v))
-    described = launch.describable(p, v)
+    described = launch.describable(p, v, beside=(o,))
     if not described and copying.copies_pay(L, D, p, v):
         p, v = copying.all_aligned_rows(call, p, v)
-        described = launch.describable(p, v)
-    specialised = described and warps.storable(o)
+        described = launch.describable(p, v, beside=(o,))
+    specialised = launch.describable(p, v) and warps.storable(o)
     kernel, grid, options, tiles = _configure_latent_block__naive_values(
         B, L, H, D, width, aligned, described, specialised, tuned=call.tuned("values")
     )
@@ -7449,7 +7454,6 @@ def _latent_block__naive__launch(call, dims, x, wq, wk, wv, wo, y):
             o.stride(1),
             o.stride(2),
             o.stride(3),
-            INDEX=launch.index_type(p, v, o),
         )
     else:
         call.start(
@@ -7478,11 +7482,11 @@ def _latent_block__naive__launch(call, dims, x, wq, wk, wv, wo, y):
         )
     aligned = launch.aligned(wo, o)
     width = max(t.element_size() for t in (wo, o))
-    described = launch.describable(wo, o)
+    described = launch.describable(wo, o, beside=(y,))
     if not described and copying.copies_pay(L, D * H, wo, o):
         wo, o = copying.all_aligned_rows(call, wo, o)
-        described = launch.describable(wo, o)
-    specialised = described and warps.storable(y)
+        described = launch.describable(wo, o, beside=(y,))
+    specialised = launch.describable(wo, o) and warps.storable(y)
     kernel, grid, options, tiles = _configure_latent_block__naive_out(
         B, L, H, D, width, aligned, described, specialised, tuned=call.tuned("out")
     )
@@ -7501,7 +7505,6 @@ def _latent_block__naive__launch(call, dims, x, wq, wk, wv, wo, y):
             y.stride(0),
             y.stride(1),
             y.stride(2),
-            INDEX=launch.index_type(wo, y, o),
         )
     else:
         call.start(
