@@ -46,7 +46,7 @@ SMALL = Sizes(
 class Choice:
     """One variant's configuration: the test that admits it (None: always), lines, warps, stages; the test in
     ``words`` where it is a name. ``parted``: its tiles are few because parts of a sum fill a device;
-    ``specialised``: tiles (rows, columns, depth, slots) where its warps have roles."""
+    ``specialised``: tiles (rows, columns, depth, slots) where its warps have roles, whose blocks are ``sides``."""
 
     kernel: str
     test: str | None
@@ -57,6 +57,7 @@ class Choice:
     words: str = ""
     parted: bool = False
     specialised: tuple[tuple[int, int, int, int], ...] = ()
+    sides: tuple[str, ...] = ()
 
 
 def choice_of(

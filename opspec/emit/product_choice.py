@@ -232,7 +232,9 @@ def _matmul_choice(
     choice = choice_of(text, lines, warps="num_warps", stages="num_stages", parted=parted)
     if text.warps is None or text.warps.roles is None or kind not in ("16", "8"):
         return choice
-    return replace(choice, specialised=_specialised(variant.program, text.warps.roles, kind, limits))
+    sides = tuple(text.blocks[a] for a in (product.rows, product.columns, product.k))
+    tiles = _specialised(variant.program, text.warps.roles, kind, limits)
+    return replace(choice, specialised=tiles, sides=sides)
 
 
 def _specialised(

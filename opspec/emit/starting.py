@@ -457,7 +457,7 @@ class Starts:
         product = next(iter(variant.roles.products.values()))
         axes = {a.name: host_int(a.extent, self.names) for a in variant.program.axes}
         batch = [axes[a] for a in variant.roles.grid if a not in text.blocks]
-        blocks = {a: text.blocks[a] for a in (product.rows, product.columns, product.k)}
+        blocks = dict(zip((product.rows, product.columns, product.k), choice.sides, strict=True))
         sizes = [axes[product.rows], axes[product.columns], *([" * ".join(batch)] if batch else [])]
         inner = [
             f"tiles = {choice.specialised}",

@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from opspec.emit.choice import Choice
 from opspec.emit.signature import KernelText
 from opspec.emit.starting import KernelLaunch
 from opspec.schedule.plan import Variant
@@ -40,8 +41,10 @@ class Candidate:
 
 def variant_of(launch: KernelLaunch, kernel: str) -> str | None:
     """The variant that ``kernel`` is a form of: as it is, with descriptors, or for a part of its stream; or the
-    kernel of rows of any length. None: of none."""
+    kernel of rows of any length. One whose warps have roles is a variant of its own. None: of none."""
     for text in launch.texts:
+        if text.warps is not None and kernel == text.warps.name:
+            return kernel
         forms = [text] if text.split is None else [text, text.split.partial]
         names = {t.name for f in forms for t in (f, f.described) if t is not None}
         if kernel in names:
@@ -64,6 +67,9 @@ def candidates(
     """
     if launch.lengths is not None and variant == launch.lengths.text.name:
         return [Candidate(variant=variant, changes={}, expected=0.0)]  # its variants are tried by themselves
+    for text, choice in zip(launch.texts, launch.choices, strict=True):
+        if text.warps is not None and variant == text.warps.name:
+            return _with_roles(text, text.warps, choice, options, extents, limits)
     place = next(k for k, text in enumerate(launch.texts) if text.name == variant)
     text, chosen = launch.texts[place], launch.plan.variants[place]
     found: dict[tuple[tuple[str, int], ...], Candidate] = {}
@@ -75,6 +81,32 @@ def candidates(
             variant=variant, changes=changed, expected=_expected(chosen, text, full, extents, limits)
         )
     untuned = found.pop((), Candidate(variant=variant, changes={}, expected=0.0))
+    return [untuned, *sorted(found.values(), key=lambda c: (c.expected, c.words))]
+
+
+def _with_roles(
+    text: KernelText,
+    warps: KernelText,
+    choice: Choice,
+    options: Mapping[str, int],
+    extents: Mapping[str, int],
+    limits: Limits,
+) -> list[Candidate]:
+    """The tiles of a kernel whose warps have roles, each with all of its slots or one less, walked in other groups."""
+    grid = [a for a in extents if text.blocks.get(a) in choice.sides[:2]]
+    found = {}
+    for tile in choice.specialised:
+        blocks = dict(zip(choice.sides, tile, strict=False))
+        for slots, group in itertools.product((tile[-1], tile[-1] - 1), (4, 8, 16, 32)):
+            full = {**options, **blocks, "STAGES": slots, "GROUP": group}
+            changed = {k: v for k, v in full.items() if options.get(k) != v and k in options}
+            programs = math.prod(math.ceil(extents[a] / full.get(text.blocks.get(a, ""), 1)) for a in grid)
+            again = 1 + 64 * (1 / tile[0] + 1 / tile[1])
+            expected = math.ceil(programs / limits.multiprocessors) * tile[0] * tile[1] * again
+            found[tuple(sorted(changed.items()))] = Candidate(
+                variant=warps.name, changes=changed, expected=expected
+            )
+    untuned = found.pop((), Candidate(variant=warps.name, changes={}, expected=0.0))
     return [untuned, *sorted(found.values(), key=lambda c: (c.expected, c.words))]
 
 

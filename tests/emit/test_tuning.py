@@ -11,7 +11,7 @@ from checking import interpreter
 from opspec.cli import main
 from opspec.driver.targets import limits
 from opspec.emit.package import build_package
-from opspec.emit.tuning import candidates
+from opspec.emit.tuning import candidates, variant_of
 from opspec.frontend import load
 from opspec.schedule.resources import Limits
 
@@ -49,6 +49,19 @@ def test_what_a_target_cannot_hold_is_never_tried():
 
     assert max(map(bytes_of, large[1:])) > 101376 >= max(map(bytes_of, small[1:]))
     assert all(min({**MATMUL, **c.changes}[f"BLOCK_{x}"] for x in "MNK") >= 16 for c in large)
+
+
+def test_tiles_of_warps_with_roles_are_tried_and_what_has_none_beside_them():
+    one = launch("gemm/matmul.op")
+    name = one.texts[0].warps.name
+    assert variant_of(one, name) == name
+    options = {"BLOCK_M": 128, "BLOCK_N": 256, "BLOCK_K": 64, "GROUP": 16, "STAGES": 3, "num_warps": 4}
+    found = candidates(one, name, options, {"m": 8192, "n": 8192, "k": 8192}, 16, limits())
+    assert found[0].changes == {}
+    tried = [{**options, **c.changes} for c in found]
+    assert {(o["BLOCK_M"], o["BLOCK_N"]) for o in tried} == {(128, 256), (256, 128), (128, 128)}
+    assert {o["GROUP"] for o in tried} == {4, 8, 16, 32}
+    assert all(o["num_warps"] == 4 for o in tried)
 
 
 def test_the_untuned_choice_comes_first_and_the_rest_by_rank():

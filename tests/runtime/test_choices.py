@@ -212,7 +212,9 @@ def test_a_block_lies_in_one_group_where_the_group_allows_it():
     assert launch.dividing(128, 48) == 128  # a block of 16 would cost more than the groups
 
 
-@pytest.mark.parametrize(("columns", "first"), [(1408, 1), (1536, 0), (1400, 1), (2176, 0), (4096, 0), (128, 1)])
+@pytest.mark.parametrize(
+    ("columns", "first"), [(1408, 1), (1536, 0), (1400, 1), (2176, 0), (4096, 0), (128, 1)]
+)
 def test_a_tile_that_pads_a_sixteenth_more_gives_way(columns: int, first: int):
     tiles = ((128, 256, 64, 8, 3), (128, 128, 64, 4, 3), (128, 128, 64, 8, 4), (64, 64, 64, 4, 4))
     assert launch.less_padded(tiles, columns) == tiles[first:]
@@ -220,7 +222,15 @@ def test_a_tile_that_pads_a_sixteenth_more_gives_way(columns: int, first: int):
 
 @pytest.mark.parametrize(
     ("rows", "extent", "warps", "programs"),
-    [(32, 256, 8, 128), (32, 256, 4, 256), (1, 7, 8, 7), (300, 4, 8, 300), (300, 64, 8, 900), (132, 64, 8, 132), (32, 1, 8, 32)],
+    [
+        (32, 256, 8, 128),
+        (32, 256, 4, 256),
+        (1, 7, 8, 7),
+        (300, 4, 8, 300),
+        (300, 64, 8, 900),
+        (132, 64, 8, 132),
+        (32, 1, 8, 32),
+    ],
 )
 def test_programs_that_walk_end_together(rows: int, extent: int, warps: int, programs: int):
     assert launch.walks(rows, extent, warps) == programs
