@@ -124,7 +124,22 @@ def _walks(program: TileProgram) -> list[str]:
     products = sum(type(s).__name__ == "Multiply" for s in _flat(program.body))
     if products:
         lines.append(f"{products} block product{'' if products == 1 else 's'} on the matrix unit")
+        lines += _warps(program)
     return lines
+
+
+def _warps(program: TileProgram) -> list[str]:
+    """Which warps do what, where a kernel for devices of capability 9.0 says so."""
+    from opspec.emit.narrow import narrow
+    from opspec.emit.warp_specialised import form_of
+
+    form = form_of(program, narrow(program))
+    if form is None:
+        return []
+    folds = ", fold what each step leaves" if form.folded else ""
+    return [
+        f"on capability 9.0 one warp brings tiles of {', '.join(form.operands)}; two groups of four multiply them{folds} and store {', '.join(form.results)}"
+    ]
 
 
 def _traffic(program: TileProgram, blocks: Mapping[str, str]) -> list[str]:
