@@ -46,7 +46,7 @@ SMALL = Sizes(
 class Choice:
     """One variant's configuration: the test that admits it (None: always), lines, warps, stages; the test in
     ``words`` where it is a name. ``parted``: its tiles are few because parts of a sum fill a device;
-    ``specialised``: tiles (rows, columns, depth, slots) where its warps have roles, whose blocks are ``sides``."""
+    ``group``: rows of tiles that are walked before the next column; ``specialised``: tiles (rows, columns, depth, slots) where its warps have roles, whose blocks are ``sides``."""
 
     kernel: str
     test: str | None
@@ -56,6 +56,7 @@ class Choice:
     stages: str
     words: str = ""
     parted: bool = False
+    group: str = "8"
     specialised: tuple[tuple[int, int, int, int], ...] = ()
     sides: tuple[str, ...] = ()
 

@@ -230,6 +230,9 @@ def _matmul_choice(
     if text.described is not None and "PARTS" in text.described.constexprs:
         lines += _one_column(extent[product.columns], blocks, sizes)
     choice = choice_of(text, lines, warps="num_warps", stages="num_stages", parted=parted)
+    if segmented and sizes.product is None:
+        # halves of a tile meet again sooner in L2
+        choice = replace(choice, group="4 if num_warps == 4 else 8")
     if text.warps is None or text.warps.roles is None or kind not in ("16", "8"):
         return choice
     sides = tuple(text.blocks[a] for a in (product.rows, product.columns, product.k))

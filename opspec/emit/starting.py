@@ -410,7 +410,7 @@ class Starts:
             options = [f'"{b}": {b}' for b in choice.blocks if b in text.constexprs]
             options += [f'"{c}": {host_int(e, self.names)}' for c, e in text.counts.items()]
             if text.grouped:
-                options.append('"GROUP": 8')
+                options.append(f'"GROUP": {choice.group}')
             warps, stages = f'"num_warps": {choice.warps}', f'"num_stages": {choice.stages}'
             options += [warps, stages, '"enable_fp_fusion": True']
             body.append(f"options = {{{', '.join(options)}}}")

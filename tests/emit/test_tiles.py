@@ -65,3 +65,8 @@ def test_rows_are_kept_on_a_walk_and_masks_only_where_a_tile_has_an_edge():
     assert "tl.where(j[None, :] < J, t * z, 0.0) if EDGE_J else t * z" in text
     assert '"EDGE_J": int(J % options["BLOCK_J"] != 0)' in text
     assert 'launch.walks(triton.cdiv(M, options["BLOCK_M"]), O, options["num_warps"])' in text
+
+
+def test_halves_of_a_tile_walk_fewer_rows_before_the_next_column():
+    assert '"GROUP": 4 if num_warps == 4 else 8' in kernels(ROUTED)
+    assert '"GROUP": 8' in kernels(ADAPTED)

@@ -168,7 +168,7 @@ def _configure_grouped_gemm_experts(
         "BLOCK_N": BLOCK_N,
         "BLOCK_F": BLOCK_F,
         "BLOCK_K": BLOCK_K,
-        "GROUP": 8,
+        "GROUP": 4 if num_warps == 4 else 8,
         "num_warps": num_warps,
         "num_stages": num_stages,
         "enable_fp_fusion": True,
