@@ -110,7 +110,8 @@ def _summary(
 ) -> str:
     from opspec.driver import stages
     from opspec.driver.explain import explain_kernel
-    from opspec.schedule.totals import typical_of, with_parts
+    from opspec.schedule.parted import with_parts
+    from opspec.schedule.totals import typical_of
 
     chosen = target_of(wanted)
     own = stages.only(module, op)

@@ -34,7 +34,8 @@ from opspec.schedule.graph import Load, Store
 from opspec.schedule.plan import Plan, Variant, schedule_kernel
 from opspec.schedule.resources import Limits
 from opspec.schedule.split import Split
-from opspec.schedule.totals import typical_of, with_parts
+from opspec.schedule.parted import with_parts
+from opspec.schedule.totals import typical_of
 from opspec.version import VERSION
 
 if TYPE_CHECKING:

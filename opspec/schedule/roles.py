@@ -8,11 +8,13 @@ the first that fits its shape.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from opspec.ir.bounds import prove
 from opspec.ir.dtypes import BF16, F32, I8, I32, DType, Storage, choices
-from opspec.ir.integers import Int
+from opspec.ir.facts import facts_of
+from opspec.ir.integers import ZERO, Int
 from opspec.ir.values import Binary, Cast, Read, Value, walk
 from opspec.schedule.aside import stands_aside
 from opspec.schedule.directions import both_ways, prefixes
@@ -207,7 +209,8 @@ def grid_axes(graph: Graph, order: tuple[str, ...]) -> tuple[str, ...]:
 def windows(graph: Graph, grid: tuple[str, ...], inner: tuple[str, ...]) -> set[str]:
     """Axes of taps, reduced and added to a place in parallel (``x[t + r]``): a program walks them one at a time.
 
-    Taps of neighbouring places are loaded from the same rows, which a tile of places then holds in its caches.
+    Taps of neighbouring places are loaded from the same rows, which a tile of places then holds in its caches. Places
+    that lie further apart than their taps reach share none (``x[64 * p + r]`` with r below 64).
     """
     stored = {a for n in graph.nodes if isinstance(n, Store) for a in n.axes}
     reduced = {a for n in graph.nodes if isinstance(n, Fold) and n.extreme is None for a in n.over}
@@ -216,8 +219,18 @@ def windows(graph: Graph, grid: tuple[str, ...], inner: tuple[str, ...]) -> set[
         for i in load.at if isinstance(load, Load) else ():
             split = None if i.tensors() else i.affine(i.free_indices())
             if split is not None and all(k.constant is not None for k in split[0].values()):
-                found |= set(split[0]) & set(inner) if set(split[0]) & set(grid) else set()
+                taps, places = set(split[0]) & set(inner), set(split[0]) & set(grid)
+                found |= taps if places and not _apart(graph, split[0], taps, places) else set()
     return found & reduced - stored
+
+
+def _apart(graph: Graph, steps: Mapping[str, Int], taps: set[str], places: set[str]) -> bool:
+    """Whether the taps of each place end before those of the next begin."""
+    reach = ZERO
+    for name in taps:
+        reach = reach + steps[name] * (graph.block.axis(name).extent - 1)
+    facts = facts_of(graph.block.op)
+    return all(prove(step - reach - 1, facts) for step in (steps[name] for name in places))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,12 +28,6 @@ UNIT = 1024  # a run along memory is a multiple of it
 Typical = Callable[[Int], int | None]
 
 
-def with_parts(op: Op, typical: Typical) -> Op:
-    """The op with the launches for partial results as kernels of its boundaries: what is launched."""
-    boundaries = tuple(b if b.analysis else split_totals(op, b, typical) for b in op.boundaries)
-    return replace(op, boundaries=boundaries)
-
-
 def typical_of(workloads: Iterable[Workload]) -> Typical:
     """The largest extent that a workload gives an expression; None if none does."""
     cases = [dict(dims) for w in workloads for _, dims in w.cases]
@@ -61,7 +55,7 @@ def _split(op: Op, boundary: Boundary, kernel: Kernel, typical: Typical) -> tupl
     if not order or grid_axes(graph, order) or block.exclusive:
         return None
     others = [d for k in boundary.kernels if k is not kernel for d in k.body]
-    elsewhere = frozenset().union(*map(_reads, others))
+    elsewhere = frozenset().union(*map(reads_in, others))
     for axis in sorted(order, key=lambda a: (typical(block.axis(a).extent) or 0) < PARTS):
         found = _statements(block, axis, elsewhere, typical, centred_totals(block, graph))
         if found is not None:
@@ -74,18 +68,20 @@ def _statements(
     block: Block, axis: str, elsewhere: frozenset[str], typical: Typical, centred: dict[str, Centred]
 ) -> tuple[tuple[Define, ...], tuple[Define, ...]] | None:
     """The statements of both launches if ``axis`` can be split, else None."""
-    centred = {n: c for n, c in centred.items() if axis in _bound(next(d for d in block.body if d.name == n))}
-    body = _without_unused(block.body, centred, elsewhere)
-    totals = [d for d in body if axis in _bound(d)]
+    centred = {
+        n: c for n, c in centred.items() if axis in bound_in(next(d for d in block.body if d.name == n))
+    }
+    body = without_unused(block.body, centred, elsewhere)
+    totals = [d for d in body if axis in bound_in(d)]
     along = [d for d in body if axis in d.indices]
-    if not totals or not all(map(_is_total, totals)):
+    if not totals or not all(map(is_total, totals)):
         return None
     if not any(_is_large(d, typical) for d in (*along, *totals)):
         return None
     early = {d.name for d in along}
     local = {d.name for d in block.body}
     for d in (*along, *totals):
-        if isinstance(d.value, Scan) or _needs(d, centred) & (local - early):
+        if isinstance(d.value, Scan) or needs(d, centred) & (local - early):
             return None
         if d in along and d.output is None and d.name in elsewhere:
             return None
@@ -107,15 +103,15 @@ def _statements(
     return tuple(first), tuple(second)
 
 
-def _needs(define: Define, centred: dict[str, Centred]) -> frozenset[str]:
+def needs(define: Define, centred: dict[str, Centred]) -> frozenset[str]:
     """The names that a statement reads; of a total about means, those that its sides read."""
     about = centred.get(define.name)
     if about is None:
-        return _reads(define)
+        return reads_in(define)
     return frozenset(v.name for side in about.sides for v in walk(side) if isinstance(v, Read))
 
 
-def _without_unused(
+def without_unused(
     body: tuple[Define, ...], centred: dict[str, Centred], elsewhere: frozenset[str]
 ) -> tuple[Define, ...]:
     """The statements without those that only totals about means have read."""
@@ -125,7 +121,7 @@ def _without_unused(
         if d.output is not None or d.name in wanted:
             kept.append(d)
             about = centred.get(d.name)
-            wanted |= _needs(d, centred)
+            wanted |= needs(d, centred)
             wanted |= (
                 {v.name for m in about.means for v in walk(m) if isinstance(v, Read)} if about else set()
             )
@@ -133,11 +129,13 @@ def _without_unused(
     return tuple(reversed(kept))
 
 
-def _bound(define: Define) -> set[str]:
+def bound_in(define: Define) -> set[str]:
+    """The indices that a statement reduces."""
     return {r.index for r in define.value.ranges} if isinstance(define.value, Reduce) else set()
 
 
-def _reads(define: Define) -> frozenset[str]:
+def reads_in(define: Define) -> frozenset[str]:
+    """The names that a statement reads."""
     return frozenset(v.name for v in walk(define.value) if isinstance(v, Read))
 
 
@@ -149,7 +147,7 @@ def _is_large(define: Define, typical: Typical) -> bool:
     return points >= LARGE
 
 
-def _is_total(define: Define) -> bool:
+def is_total(define: Define) -> bool:
     """Whether the partial results of a reduction are of its own kind."""
     value = define.value
     assert isinstance(value, Reduce)
