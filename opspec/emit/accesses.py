@@ -18,7 +18,17 @@ from opspec.schedule.begun import begun_products
 from opspec.schedule.exact import holds, number
 from opspec.schedule.nested import nested_product
 from opspec.schedule.resources import operand_bits, operand_kind, side_by_side
-from opspec.schedule.tile import AxisPlan, Fetch, Loop, Multiply, TileProgram, Write, inside, statements
+from opspec.schedule.tile import (
+    AxisPlan,
+    Fetch,
+    Loop,
+    Multiply,
+    TileProgram,
+    Unroll,
+    Write,
+    inside,
+    statements,
+)
 from opspec.schedule.walked import walked_axis
 
 
@@ -55,6 +65,11 @@ class Accesses:
             quotient=self.quotient,
         )
         self.counts: dict[str, Int] = {}
+        for s in program.body:
+            if isinstance(s, Unroll) and s.index in {a.name for a in program.axes}:
+                count = count_name(program.axis(s.index), "ROWS")
+                self.names[f"{s.index}.count"] = count
+                self.counts[count] = program.axis(s.index).extent
         for axis in program.axes:
             if axis.rows:
                 self.held_rows(axis)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from opspec.emit.choice import SMALL, Choice, Sizes, choice_of
 from opspec.emit.host import host_int
 from opspec.emit.product_choice import product_choice
-from opspec.emit.row_choice import held_rows
+from opspec.emit.row_choice import held_rows, kept_rows
 from opspec.emit.signature import KernelText
 from opspec.schedule.directions import prefixes
 from opspec.schedule.graph import Graph
@@ -70,6 +70,8 @@ def _plain_choice(
     extent = {a.name: host_int(a.extent, names) for a in variant.program.axes}
     if any(a.rows for a in variant.program.axes):
         return held_rows(graph, variant, text, extent, sizes)
+    if roles.kept is not None:
+        return kept_rows(variant, roles.kept, text, extent, sizes)
     lines: list[str] = []
     done: list[str] = []
     test = None
@@ -199,7 +201,11 @@ def _laned_choice(
     if held:
         most = f"min({most}, launch.share({deep} * {most}, {part}))"
     lines.append(f"{lanes} = launch.power_of_2({extent[axis]}, 1, {most})")
-    lines.append(f"{steps} = {f'launch.share({deep}, {part})' if held else deep}")
+    few = f"{extent[axis]} // {lanes}"
+    if len(variant.roles.stream) > 1 and not held:  # inside of others a chunk is no longer than the stream
+        lines.append(f"{steps} = launch.power_of_2({few}, 1, {deep})")
+    else:
+        lines.append(f"{steps} = {f'launch.share({deep}, {part})' if held else deep}")
     return choice_of(text, lines, test=test, warps=f"launch.warps({lanes}, 16 // width, {wide})", stages="1")
 
 

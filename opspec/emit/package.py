@@ -31,10 +31,10 @@ from opspec.ir.dtypes import DTypeParam
 from opspec.ir.program import Boundary, Kernel, Module, Op, Tensor
 from opspec.resources import folder
 from opspec.schedule.graph import Load, Store
+from opspec.schedule.parted import with_parts
 from opspec.schedule.plan import Plan, Variant, schedule_kernel
 from opspec.schedule.resources import Limits
 from opspec.schedule.split import Split
-from opspec.schedule.parted import with_parts
 from opspec.schedule.totals import typical_of
 from opspec.version import VERSION
 
@@ -497,7 +497,8 @@ def _kernel_doc(plan: Plan, variant: Variant, text: KernelText) -> str:
     roles = variant.roles
     parts = [f"{a} in parallel" + (" by blocks" if a in roles.blocked else "") for a in roles.grid]
     parts += [f"{a} whole" for a in roles.tile]
-    parts += [f"{a} streamed" + (" in steps and lanes" if a == roles.laned else "") for a in roles.stream]
+    ways = {roles.laned: "streamed in steps and lanes", roles.kept: "one by one, kept in registers"}
+    parts += [f"{a} {ways.get(a, 'streamed')}" for a in roles.stream]
     split = variant.split
     if split is not None and text.sizes:
         joined = len(text.sizes) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from opspec.emit.choice import Choice, Sizes, choice_of
+from opspec.emit.lengths import operand
 from opspec.emit.signature import KernelText
 from opspec.ir.bounds import prove
 from opspec.ir.facts import facts_of
@@ -22,6 +23,7 @@ COLUMNS = 64  # and at most
 STEPS = 64  # steps by inputs of a thread
 BESIDE = 2  # columns of a thread
 ACROSS = 8  # elements of a thread in a row
+KEPT = 96  # elements of a thread in all rows that it keeps
 
 
 def held_rows(
@@ -31,6 +33,23 @@ def held_rows(
     if any(a.rows and a.role == "stream" for a in variant.program.axes):
         return _steps(graph, variant, text, extent, sizes)
     return _windows(graph, variant, text, extent, sizes)
+
+
+def kept_rows(
+    variant: Variant, axis: str, text: KernelText, extent: Mapping[str, str], sizes: Sizes
+) -> Choice:
+    """Rows that a program keeps: 16 bytes a thread of each, as long as registers hold all of them."""
+    (row,) = variant.roles.tile
+    block, count = text.blocks[row], operand(extent[axis])
+    warps = f"launch.warps({block}, {ACROSS})"
+    most = min(32 * KEPT, sizes.chunk)
+    return choice_of(
+        text,
+        [f"{block} = launch.power_of_2({extent[row]}, {sizes.least})"],
+        test=f"{count} * {block} <= {most} * {warps}",
+        warps=warps,
+        stages="1",
+    )
 
 
 def _steps(

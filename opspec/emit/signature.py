@@ -129,6 +129,6 @@ def block_names(axes: tuple[AxisPlan, ...]) -> dict[str, str]:
     return out
 
 
-def count_name(axis: AxisPlan) -> str:
-    """The constexpr name of how many taps an axis has."""
-    return f"TAPS_{_bare(axis.extent) or axis.name.upper()}"
+def count_name(axis: AxisPlan, label: str = "TAPS") -> str:
+    """The constexpr name of how many taps or rows an axis has."""
+    return f"{label}_{_bare(axis.extent) or axis.name.upper()}"

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from opspec.diagnostics import Failure
-from opspec.ir.dtypes import F32, DType
+from opspec.ir.dtypes import F32, DType, choices
 from opspec.ir.integers import ONE, ZERO, Index, Int, floor_div, index
 from opspec.ir.program import Boundary, Define, Kernel, Op
 from opspec.ir.values import Range, Read, Reduce, Scan, Value, map_values
@@ -23,13 +23,12 @@ from opspec.schedule.centred import Centred, about_own_means, centred_totals, jo
 from opspec.schedule.graph import Graph, Load, build_graph
 from opspec.schedule.joint import Joint, at_place, find_joint, join_axes, over
 from opspec.schedule.plan import schedule_kernel
-from opspec.schedule.roles import axis_order, fast_axes, find_products, grid_axes
+from opspec.schedule.roles import HELD, KEPT, assign_roles, axis_order, fast_axes, find_products, grid_axes
 from opspec.schedule.totals import bound_in, is_total, needs, reads_in, split_totals, without_unused
 
 PROGRAMS = 4 * 132  # fewer of them leave a device idle where each has much to do
-HELD = 1 << 14  # points that one program holds at once
 COLUMNS = 64  # of a program, along memory
-ROWS = 64  # of such a program
+ROWS = 256  # of a part of a column
 PARTS = 512  # of a total at most, where they are columns
 RUN = 4096  # points along memory of a part of a row
 Typical = Callable[[Int], int | None]
@@ -127,11 +126,15 @@ def _groups(block: Block, centred: dict[str, Centred], elsewhere: frozenset[str]
     totals = [d for d in block.body if isinstance(d.value, Reduce)]
     over = tuple(r.index for r in totals[0].value.ranges) if isinstance(totals[0].value, Reduce) else ()
     names = {d.name for d in totals}
-    written = {d.output.tensor for d in block.body if d.output is not None}
+    if any(d.output is not None and block.tensor(d.output.tensor).role == "inout" for d in block.body):
+        return None
     down: set[str] = set()
     for d in block.body:
-        plain = d.constraints or isinstance(d.value, Scan) or reads_in(d) & written
-        if plain or (isinstance(d.value, Reduce) and d.value.constraints):
+        if (
+            d.constraints
+            or isinstance(d.value, Scan)
+            or (isinstance(d.value, Reduce) and d.value.constraints)
+        ):
             return None
         if d.name not in names and reads_in(d) & (names | down):
             down.add(d.name)
@@ -141,15 +144,23 @@ def _groups(block: Block, centred: dict[str, Centred], elsewhere: frozenset[str]
         return None
     along = {d.name for d in block.body if set(d.indices) & set(over)}
     before = [d for d in body if d.name not in names | down]
-    if elsewhere & along or any(d.output is not None for d in before):
+    if elsewhere & along or any(d.output is not None and d.name not in along for d in before):
+        return None
+    middle = [d for d in block.body if d.name in down - along]
+    after = [d for d in block.body if d.name in down & along]
+    used = frozenset[str]().union(*map(reads_in, after))
+    if any(d.name in used and _rounds(block, d) for d in (*totals, *middle)):
         return None
     return _Groups(
-        over=over,
-        before=tuple(before),
-        totals=tuple(totals),
-        middle=tuple(d for d in block.body if d.name in down - along),
-        after=tuple(d for d in block.body if d.name in down & along),
+        over=over, before=tuple(before), totals=tuple(totals), middle=tuple(middle), after=tuple(after)
     )
+
+
+def _rounds(block: Block, define: Define) -> bool:
+    """Whether a result is stored in fewer bits than it has where its block uses it."""
+    if define.output is None:
+        return False
+    return choices(block.tensor(define.output.tensor).dtype) != (define.value.dtype,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +188,8 @@ def _cut(
     # a program has the points of a group, or of as many as lie side by side in memory
     points = _product(size[a] for a in groups.over)
     points *= min(_product(size[a] for a in set(grid) & fast), COLUMNS)
-    if points <= HELD or _programs(size, grid, fast) >= PROGRAMS:
+    held = KEPT if any(r.kept for r in assign_roles(graph, typical)) else HELD
+    if points <= held or _programs(size, grid, fast) >= PROGRAMS:
         return None
     joint = find_joint(block, graph, grid, groups.over)
     whole = [] if joint is None else [joint.inner]

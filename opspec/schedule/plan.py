@@ -14,6 +14,7 @@ from opspec.schedule.expand import expand_sums
 from opspec.schedule.exponent import fold_exponentials
 from opspec.schedule.extremes import pair_extremes
 from opspec.schedule.graph import Graph, build_graph
+from opspec.schedule.kept import keep_rows
 from opspec.schedule.legal import check_tile
 from opspec.schedule.lend import lend_rows
 from opspec.schedule.names import Names
@@ -87,9 +88,11 @@ def schedule_kernel(
     for roles in assigned:
         if packed and not keeps_bytes_together(graph, roles):
             continue
-        label = "streamed" if roles.stream else "resident"
+        label = "kept" if roles.kept else "streamed" if roles.stream else "resident"
         fresh = Names(taken=set(reserved) | {a.name for a in graph.block.axes})
         program = check_tile(peel(fold_exponentials(place(graph, roles, label, fresh), fresh)))
+        if roles.kept is not None and keep_rows(program, roles.kept, fresh) is None:
+            continue
         variants.append(Variant(roles=roles, program=program))
     if not variants and packed:
         raise unsupported(
@@ -111,6 +114,8 @@ def schedule_kernel(
 def _held(variant: Variant, reserved: set[str]) -> Variant:
     program = variant.program
     names = Names(taken=reserved | {v.name for v in program.vars} | {a.name for a in program.axes})
+    if variant.roles.kept is not None:
+        program = keep_rows(program, variant.roles.kept, names) or program
     return replace(variant, program=check_tile(hold_steps(hold_windows(program, names), names)))
 
 

@@ -23,6 +23,9 @@ from opspec.schedule.graph import Axes, Fold, Graph, Load, Point, Prefix, Store
 from opspec.schedule.segments import segments_of
 
 LARGE = 1 << 30
+HELD = 1 << 14  # elements that a program holds as one tile
+KEPT = 3 << 14  # and as rows in registers, of which it has a few
+LONG = 1 << 11  # elements of such a row
 WHOLE = 256  # a reduced axis of a block product up to this extent lives in the program whole
 
 
@@ -52,7 +55,8 @@ class Roles:
 
     ``laned``: the innermost stream where it runs along memory. Its chunks have two dimensions, steps
     within a thread and lanes across threads, and what is folded over it keeps one state per lane: no
-    thread waits for another until the stream is through.
+    thread waits for another until the stream is through. ``kept``: a stream of a few rows, which later sweeps take
+    from registers.
     """
 
     grid: tuple[str, ...]
@@ -61,6 +65,7 @@ class Roles:
     blocked: frozenset[str]
     products: dict[str, Product]
     laned: str | None = None
+    kept: str | None = None
 
     def dims(self, axis: str) -> tuple[str, ...]:
         """The block dimensions of an axis."""
@@ -98,7 +103,22 @@ def assign_roles(graph: Graph, typical: Callable[[Int], int | None]) -> tuple[Ro
         variants.append(
             Roles(grid=grid, tile=tile, stream=stream, blocked=own, products=products, laned=laned)
         )
+    kept = None if products or must or whole else _few_rows(graph, inner, size)
+    if kept is not None and variants and not variants[0].stream:
+        tile = tuple(a for a in inner if a != kept)
+        held = Roles(grid=grid, tile=tile, stream=(kept,), blocked=frozenset(tile), products={}, kept=kept)
+        variants.insert(1, held)
     return tuple(variants)
+
+
+def _few_rows(graph: Graph, inner: tuple[str, ...], size: Mapping[str, int | None]) -> str | None:
+    """Of two axes of a program the one whose indices number a few rows along memory, which registers hold."""
+    fast = [a for a in inner if a in fast_axes(graph)]
+    if len(inner) != 2 or len(fast) != 1 or prefixes(graph):
+        return None
+    (few,) = (a for a in inner if a not in fast)
+    rows, length = size[few] or 0, size[fast[0]] or 0
+    return few if HELD < rows * length <= KEPT and length >= LONG and _nest(graph, {few}, inner) else None
 
 
 def _compatible(graph: Graph, products: dict[str, Product]) -> dict[str, Product]:
