@@ -78,8 +78,7 @@ class _Launcher(Starts):
             f"return {tuple_text([*dims, *dtypes]) if dims or dtypes else '()'}, {tuple_text(described) if described else '()'}"
         )
         check, self.lines = tuple(self.lines), []
-        self._workspace()
-        configures = tuple(c for k in self.launches for c in self._launch(k))
+        configures = tuple(self._launch_all())
         body = "\n".join(self.lines)
         kept = [n if re.search(rf"\b{n}\b", body) else "_" for n in (*dims, *dtypes)]
         targets = f"({kept[0]},)" if len(kept) == 1 else ", ".join(kept)
@@ -113,10 +112,6 @@ class _Launcher(Starts):
             tensors=tensors,
             configures=configures,
         )  # fmt: skip
-
-    def _shape(self, tensor: Tensor) -> str:
-        stored = [host_int(e, self.names) for e in stored_extents(tensor)]
-        return tuple_text(stored) if stored else "()"
 
     def _checks(self, inputs: list[Tensor]) -> None:
         """Dtypes, shapes, devices and what the op requires of its dims."""
@@ -253,20 +248,6 @@ class _Launcher(Starts):
             self.typed.add(tensor.dtype.name)
         dtype = dtype_text(tensor.dtype, self.names)
         self.lines.append(f'launch.check("{tensor.name}", {name}, {self._shape(tensor)}, {dtype}, device)')
-
-    def _workspace(self) -> None:
-        seen: set[str] = set()
-        own = {t.name for t in self.op.tensors}
-        for k in self.launches:
-            for tensor in k.plan.block.tensors:
-                if tensor.name in own or tensor.name in seen:
-                    continue
-                seen.add(tensor.name)
-                self.names[tensor.name] = tensor.name.replace(".", "_")
-                dtype = dtype_text(tensor.dtype, self.names)
-                self.lines.append(
-                    f"{self.names[tensor.name]} = call.workspace({self._shape(tensor)}, {dtype})"
-                )
 
 
 def quoted(text: str) -> str:

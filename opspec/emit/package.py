@@ -23,7 +23,7 @@ from opspec.emit.lengths import Stream, any_length, lengths_doc, odd, print_leng
 from opspec.emit.names import RESERVED, escape, shorten
 from opspec.emit.signature import KernelText, RoleText, SplitText, descriptor, identifiers, pointer, stride
 from opspec.emit.specialise import unspecialised
-from opspec.emit.starting import AnyLength, KernelLaunch
+from opspec.emit.starting import AnyLength, Instead, KernelLaunch, spelled_test
 from opspec.emit.triton import print_kernel
 from opspec.emit.used import check_lines, unpacked
 from opspec.emit.warp_specialised import print_warp_specialised
@@ -157,6 +157,11 @@ def build_package(
             for each in boundary.kernels:
                 before = found[-1] if found else None
                 found.append(_schedule(module, op, boundary, each, limits, sizes, before))
+                if each.whole is not None:
+                    many = [k.name for k in boundary.kernels[len(found) - 1 :]].index(each.whole.name) + 1
+                    single = next(b for b in spoken.boundaries if b.name == boundary.name)
+                    own = _instead(module, spoken, single, each.whole, limits, sizes, many)
+                    found[-1] = replace(found[-1], instead=own)
             launches[op.name, boundary.name] = tuple(found)
     digest = spec_hash(module)
     origin = (
@@ -246,6 +251,26 @@ def _schedule(
     )
 
 
+def _instead(
+    module: Module, op: Op, boundary: Boundary, kernel: Kernel, limits: Limits, sizes: Sizes, covers: int
+) -> Instead | None:
+    """One launch for shapes that a program holds at once, in place of those that a block was taken apart into."""
+    own = replace(kernel, name=f"{kernel.name}_whole")
+    kernels = tuple(own if k.name == kernel.name else k for k in boundary.kernels)
+    made = _schedule(module, op, replace(boundary, kernels=kernels), own, limits, sizes, None)
+    choice = made.choices[0]
+    if choice.test is None or made.plan.variants[0].roles.stream:
+        return None
+    made = replace(
+        made,
+        plan=replace(made.plan, variants=made.plan.variants[:1]),
+        texts=made.texts[:1],
+        choices=(replace(choice, test=None),),
+        lengths=None,
+    )
+    return Instead(launch=made, covers=covers, when=spelled_test(choice))
+
+
 def _backwards(plan: Plan, before: KernelLaunch) -> bool:
     """Whether the programs of a kernel go from the last to the first: those of the launch before it went the other
     way, and what that wrote last, L2 still holds."""
@@ -253,6 +278,14 @@ def _backwards(plan: Plan, before: KernelLaunch) -> bool:
     read = {n.tensor for n in plan.graph.nodes if isinstance(n, Load)}
     products = any(v.roles.products for v in plan.variants)
     return not before.backwards and not products and bool(written & read)
+
+
+def _every(launches: Sequence[KernelLaunch]) -> list[KernelLaunch]:
+    """All launches, with those that small shapes make instead."""
+    found: list[KernelLaunch] = []
+    for k in launches:
+        found += [k] if k.instead is None else [k.instead.launch, k]
+    return found
 
 
 def _printed(text: KernelText) -> list[KernelText]:
@@ -314,7 +347,7 @@ def _kernel_file(
     *,
     debug: bool,
 ) -> str:
-    texts = [t for ks in launches.values() for k in ks for text in k.texts for t in _printed(text)]
+    texts = [t for ks in launches.values() for k in _every(ks) for text in k.texts for t in _printed(text)]
     helpers = sorted({h for t in texts for h in t.helpers})
     gluon = any(t.roles is not None for t in texts)
     ops = tuple(_op_model(op, launches, costs[op.name], namespace, debug=debug) for op in module.ops)
@@ -385,7 +418,7 @@ def _function_model(
     namespace: str,
 ) -> _FunctionModel:
     kernels = []
-    for k in ks:
+    for k in _every(ks):
         pairs = [(t, v) for text, v in zip(k.texts, k.plan.variants, strict=True) for t in _printed(text)]
         for text, variant in pairs:
             kernels += [_role_model(role) for role in (text.roles.functions if text.roles else ())]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from opspec.emit.configure import Choice
 from opspec.emit.describe import Pairs, Units, Words
-from opspec.emit.host import host_int, tuple_text
+from opspec.emit.host import dtype_text, host_int, stored_extents, tuple_text
 from opspec.emit.lengths import Lengths
 from opspec.emit.names import escape
 from opspec.emit.signature import KernelText, SplitText, descriptor, identifiers, pointer, stride
@@ -38,7 +38,8 @@ class AnyLength:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelLaunch:
     """One kernel of a boundary, ready to print: its variants' texts and configurations, and what takes rows of
-    any length where that is another kernel; ``backwards``: its programs go from the last to the first.
+    any length where that is another kernel; ``backwards``: its programs go from the last to the first; ``instead``:
+    what small shapes launch in its place and in that of others behind it.
 
     ``steps``: the fewest steps of a stream that are worth a program of their own; ``copied``: the fewest
     rows and columns of a product for which operands with odd rows are copied.
@@ -51,11 +52,30 @@ class KernelLaunch:
     copied: int = COPIED
     lengths: AnyLength | None = None
     backwards: bool = False
+    instead: Instead | None = None
 
     @property
     def few_tiles(self) -> bool:
         """Whether the tiles of its product are few because parts of the sum fill a device."""
         return any(c.parted for c in self.choices)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instead:
+    """One launch in place of ``covers`` others, ``when`` a program holds what it has to do at once."""
+
+    launch: KernelLaunch
+    covers: int
+    when: str
+
+
+def spelled_test(choice: Choice) -> str:
+    """The test that admits a variant, its blocks spelled out."""
+    test = choice.test or "True"
+    for line in reversed(choice.lines):
+        name, _, value = line.partition(" = ")
+        test = re.sub(rf"\b{name}\b", value, test)
+    return test
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +164,52 @@ class Starts:
         self.bound: set[str] = set()
         self.typed: set[str] = set()
         self.merged: set[str] = set()
+        self.allocated: set[str] = set()
+
+    def _launch_all(self) -> list[Configure]:
+        """The lines that start every kernel; a small shape launches one instead of several."""
+        made: list[Configure] = []
+        grouped: list[tuple[KernelLaunch, ...]] = []
+        rest = self.launches
+        while rest:
+            count = rest[0].instead.covers if rest[0].instead is not None else 1
+            grouped.append(rest[:count])
+            rest = rest[count:]
+        alone = [k[0] if k[0].instead is None else k[0].instead.launch for k in grouped]
+        self._workspace(alone, every=alone == list(self.launches))
+        for several in grouped:
+            own = several[0].instead
+            if own is None:
+                made += self._launch(several[0])
+                continue
+            outer, self.lines = self.lines, []
+            made += self._launch(own.launch)
+            small, self.lines = self.lines, []
+            self._workspace(several, every=False)
+            for k in several:
+                made += self._launch(k)
+            large, self.lines = self.lines, outer
+            self.lines += [f"if {own.when}:", *("    " + line for line in small)]
+            self.lines += ["else:", *("    " + line for line in large)]
+        return made
+
+    def _shape(self, tensor: Tensor) -> str:
+        stored = [host_int(e, self.names) for e in stored_extents(tensor)]
+        return tuple_text(stored) if stored else "()"
+
+    def _workspace(self, launches: Sequence[KernelLaunch], *, every: bool) -> None:
+        """Lines that allocate what passes between kernels, ``every`` one or those that these launches touch."""
+        own = {t.name for t in self.op.tensors}
+        for k in launches:
+            for tensor in k.plan.block.tensors if every else k.plan.variants[0].program.tensors:
+                if tensor.name in own or tensor.name in self.allocated:
+                    continue
+                self.allocated.add(tensor.name)
+                self.names[tensor.name] = tensor.name.replace(".", "_")
+                dtype = dtype_text(tensor.dtype, self.names)
+                self.lines.append(
+                    f"{self.names[tensor.name]} = call.workspace({self._shape(tensor)}, {dtype})"
+                )
 
     def _launch(self, k: KernelLaunch) -> list[Configure]:
         name = f"_configure_{escape(self.op.name)}_{k.plan.block.name}"

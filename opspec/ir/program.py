@@ -80,12 +80,14 @@ class Define:
 class Kernel:
     """A fusion boundary: what is defined and used only here never touches device memory.
 
-    ``schedule``: overrides written in the kernel's ``schedule`` block, as (key, value) texts.
+    ``schedule``: overrides written in the kernel's ``schedule`` block, as (key, value) texts. ``whole``: of the
+    first of several launches that a block was taken apart into, the block itself.
     """
 
     name: str
     body: tuple[Define, ...]
     schedule: tuple[tuple[str, str], ...] = ()
+    whole: Kernel | None = field(default=None, compare=False, repr=False)
     span: Span | None = field(default=None, compare=False, repr=False)
 
 

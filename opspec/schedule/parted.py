@@ -96,7 +96,8 @@ def _split(op: Op, boundary: Boundary, kernel: Kernel, typical: Typical) -> tupl
         return None
     bodies = _Parts(block, groups, cut, centred, elsewhere).bodies()
     labels = (*own, kernel.name) if len(bodies) == 3 else (own[0], kernel.name)
-    return tuple(replace(kernel, name=n, body=body) for n, body in zip(labels, bodies, strict=True))
+    made = [replace(kernel, name=n, body=body) for n, body in zip(labels, bodies, strict=True)]
+    return replace(made[0], whole=kernel), *made[1:]
 
 
 def _without_twins(block: Block) -> Block:

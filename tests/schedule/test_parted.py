@@ -32,7 +32,7 @@ def group_norm(
     )
 
 
-BEFORE = group_norm("n, g * K + k, s", "N, C, S")
+BEFORE = group_norm("n, g * K + k, s", "N, C, S", s=16384)
 BEHIND = group_norm("n, s, g * K + k", "N, S, C")
 
 
@@ -54,8 +54,8 @@ def test_a_norm_of_few_groups_takes_three_launches_over_channels(text: str):
 
 def test_channels_along_memory_are_summed_in_runs_of_rows():
     first = show_boundary(split(BEHIND)).split("kernel k_totals\n")[0]
-    assert "part < ((S + 63) // 64)" in first
-    assert "sum[s < 64 | " in first
+    assert "part < ((S + 255) // 256)" in first
+    assert "sum[s < 256 | " in first
     assert "part <" not in show_boundary(split(BEFORE))
 
 
@@ -64,13 +64,14 @@ def test_channels_along_memory_are_summed_in_runs_of_rows():
     [
         group_norm("n, g * K + k, s", "N, C, S", n=64),  # groups enough
         group_norm("n, g * K + k, s", "N, C, S", s=256),  # a program holds one
+        group_norm("n, g * K + k, s", "N, C, S"),  # or keeps its rows
         BEFORE.partition("workload")[0],  # of unknown size
         group_norm("n, g * K + k, s", "N, C, S", "softmax[k, s](v[n, g, k, s])"),  # a total that needs another
         rows("y[m] = sum[n | n < 3 * m](x[m, n])", 16, 1 << 20),
         rows("s[m, n] = scan_sum[n](x[m, n])\ny[m] = sum[n](s[m, n])", 16, 1 << 20),
         rows("y[m] = argmax[n](x[m, n])", 16, 1 << 20, "y: i64[M]").replace("{ kernel", "{ require N >= 1\nkernel", 1),
     ],
-    ids=["many", "short", "unknown", "two levels", "condition", "scan", "place"],
+    ids=["many", "short", "kept", "unknown", "two levels", "condition", "scan", "place"],
 )  # fmt: skip
 def test_other_blocks_stay_one_launch(text: str):
     assert names(text) == ["k"]
@@ -80,9 +81,9 @@ def test_other_blocks_stay_one_launch(text: str):
     ("text", "parts"),
     [
         (rows("y[m] = sum[n](x[m, n])", 16, 1 << 20), "part < ((N + 4095) // 4096), m < M"),
-        (rows("y[n] = sum[m](x[m, n])", 8192, 4096, "y: f32[N]"), "part < ((M + 63) // 64), n < N"),
+        (rows("y[n] = sum[m](x[m, n])", 8192, 4096, "y: f32[N]"), "part < ((M + 255) // 256), n < N"),
         # longer runs where they would be too many
-        (rows("y[n] = sum[m](x[m, n])", 1 << 17, 512, "y: f32[N]"), "part < ((M + 255) // 256), n < N"),
+        (rows("y[n] = sum[m](x[m, n])", 1 << 18, 512, "y: f32[N]"), "part < ((M + 511) // 512), n < N"),
     ],
     ids=["rows", "columns", "long columns"],
 )
