@@ -13,7 +13,7 @@ from dataclasses import replace
 from opspec.emit.choice import SMALL, Choice, Sizes, choice_of
 from opspec.emit.host import host_int
 from opspec.emit.product_choice import product_choice
-from opspec.emit.row_choice import held_rows, kept_rows
+from opspec.emit.row_choice import column_choice, held_rows, kept_rows
 from opspec.emit.signature import KernelText
 from opspec.schedule.directions import prefixes
 from opspec.schedule.graph import Graph
@@ -21,13 +21,14 @@ from opspec.schedule.packed import packed_axes
 from opspec.schedule.plan import Variant
 from opspec.schedule.resources import Limits
 from opspec.schedule.roles import fast_axes
-from opspec.schedule.tile import Collapse, Combine, Fetch, Locate, Loop, statements
+from opspec.schedule.tile import Collapse, Combine, Fetch, Locate, Loop, Write, statements
 
 PER_THREAD = 16
 WARPS = 8  # of a program that holds whole rows, as long as each thread holds 32 elements at most
 ACROSS = 4096  # elements of a chunk that is scanned along an axis other than that of memory
 WALKED = 1024  # the same in a stream, where one warp walks each column's steps
 NARROW = 32  # and its elements along memory
+COLUMNS = 64  # elements along memory of a block that fits an axis of no power of two
 BESIDE_LANES = 4  # elements of held blocks beside a lane; more of them stream instead
 
 
@@ -75,6 +76,8 @@ def _plain_choice(
     lines: list[str] = []
     done: list[str] = []
     test = None
+    if _short_columns(graph, variant):
+        return column_choice(graph, variant, text, extent, sizes)
     for axis in roles.tile:
         if axis in text.blocks:
             block = text.blocks[axis]
@@ -147,6 +150,20 @@ def _plain_choice(
     )
 
 
+def _short_columns(graph: Graph, variant: Variant) -> bool:
+    """Whether a program folds a few rows, as many as the text says, of columns that lie side by side in memory."""
+    roles = variant.roles
+    if roles.stream or len(roles.tile) != 1:
+        return False
+    (rows,) = roles.tile
+    fast = [a for a in fast_axes(graph) if a in roles.grid]
+    count = variant.program.axis(rows).extent.constant
+    stored = any(isinstance(s, Write) and rows in s.axes for s in variant.program.body)
+    return (
+        len(fast) == 1 and rows not in fast_axes(graph) and not stored and count is not None and count <= 64
+    )
+
+
 def _least(
     variant: Variant, axis: str, cases: Sequence[Mapping[str, int]], sizes: Sizes, *, along: bool
 ) -> int:
@@ -171,12 +188,20 @@ def _bucket(
     """A block along memory of a kernel without reductions: one of few, so that a length that varies
     from call to call does not compile a binary for each; the workloads say which pay."""
     cap = min(cap, sizes.pointwise)
+    whole = variant.program.axis(axis).extent
+    if any(_idle(whole.evaluate(c), cap) for c in cases):
+        return str(min(cap, COLUMNS))
     if len([a for a in variant.program.axes if a.name in text.blocks]) == 1:
         return str(cap)
-    whole = variant.program.axis(axis).extent
     wanted = {min(1 << max(whole.evaluate(c) - 1, 0).bit_length(), cap) for c in cases} or {min(128, cap)}
     buckets = sorted(wanted | {cap})
     return f"launch.bucket({extent[axis]}, {', '.join(map(str, buckets))})" if len(buckets) > 1 else str(cap)
+
+
+def _idle(extent: int, cap: int) -> bool:
+    """Whether more than a quarter of a block that is a power of two lies behind an axis of so many elements."""
+    block = min(1 << max(extent - 1, 0).bit_length(), cap)
+    return extent > COLUMNS and 4 * extent < 3 * (extent + -extent % block)
 
 
 def _laned_choice(

@@ -228,6 +228,10 @@ def _schedule(
         configure(plan.graph, v, t, names, limits, sizes, cases, last=k == last)
         for k, (v, t) in enumerate(zip(plan.variants, merged, strict=True))
     )
+    always = next(k for k, c in enumerate(choices) if c.test is None)
+    if always < last:  # what stands behind it is never chosen
+        plan = replace(plan, variants=plan.variants[: always + 1])
+        merged, choices, last = merged[: always + 1], choices[: always + 1], always
     lengths = None
     if last == 1:
         stated = [dict(w.cases[0][1]) for w in workloads if len(w.cases) == 1]

@@ -35,6 +35,19 @@ def held_rows(
     return _windows(graph, variant, text, extent, sizes)
 
 
+def column_choice(
+    graph: Graph, variant: Variant, text: KernelText, extent: Mapping[str, str], sizes: Sizes
+) -> Choice:
+    """Columns of a few rows: those of one warp, which needs no other to fold them."""
+    (rows,) = variant.roles.tile
+    lines = [f"{text.blocks[rows]} = launch.power_of_2({extent[rows]})"]
+    for axis in _fast(graph, variant, text):
+        lines.append(
+            f"{text.blocks[axis]} = launch.power_of_2({extent[axis]}, 1, {min(COLUMNS, sizes.chunk)})"
+        )
+    return choice_of(text, lines, warps="1", stages="1")
+
+
 def kept_rows(
     variant: Variant, axis: str, text: KernelText, extent: Mapping[str, str], sizes: Sizes
 ) -> Choice:

@@ -28,8 +28,8 @@ from opspec.schedule.totals import bound_in, is_total, needs, reads_in, split_to
 
 PROGRAMS = 4 * 132  # fewer of them leave a device idle where each has much to do
 COLUMNS = 64  # of a program, along memory
-ROWS = 256  # of a part of a column
-PARTS = 512  # of a total at most, where they are columns
+ROWS = 64  # of a part of a column
+PARTS = 2048  # of a total at most, where they are columns
 RUN = 4096  # points along memory of a part of a row
 Typical = Callable[[Int], int | None]
 
