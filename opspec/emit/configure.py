@@ -7,6 +7,7 @@ few lines of Python that a reader can follow. Block products have a room of thei
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -117,7 +118,9 @@ def _plain_choice(
         done.append(block)
     if held:
         limit = min(sizes.resident, ACROSS) if across else sizes.resident
-        test = f"{' * '.join(done)} <= {limit}"
+        known = [variant.program.axis(a).extent.constant for a in roles.tile]
+        fits = not fast and all(known) and math.prod(_power(n or 0) for n in known) <= limit
+        test = None if fits else f"{' * '.join(done)} <= {limit}"
     if roles.laned is not None:
         if held:
             test = f"{' * '.join(done)} <= {BESIDE_LANES}"
@@ -198,9 +201,14 @@ def _bucket(
     return f"launch.bucket({extent[axis]}, {', '.join(map(str, buckets))})" if len(buckets) > 1 else str(cap)
 
 
+def _power(extent: int) -> int:
+    """The block that holds a whole axis."""
+    return 1 << max(extent - 1, 0).bit_length()
+
+
 def _idle(extent: int, cap: int) -> bool:
     """Whether more than a quarter of a block that is a power of two lies behind an axis of so many elements."""
-    block = min(1 << max(extent - 1, 0).bit_length(), cap)
+    block = min(_power(extent), cap)
     return extent > COLUMNS and 4 * extent < 3 * (extent + -extent % block)
 
 

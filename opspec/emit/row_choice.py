@@ -40,11 +40,11 @@ def column_choice(
 ) -> Choice:
     """Columns of a few rows: those of one warp, which needs no other to fold them."""
     (rows,) = variant.roles.tile
-    lines = [f"{text.blocks[rows]} = launch.power_of_2({extent[rows]})"]
-    for axis in _fast(graph, variant, text):
-        lines.append(
-            f"{text.blocks[axis]} = launch.power_of_2({extent[axis]}, 1, {min(COLUMNS, sizes.chunk)})"
-        )
+    (columns,) = _fast(graph, variant, text)
+    lines = [
+        f"{text.blocks[rows]} = launch.power_of_2({extent[rows]})",
+        f"{text.blocks[columns]} = launch.power_of_2({extent[columns]}, 1, {min(COLUMNS, sizes.chunk)})",
+    ]
     return choice_of(text, lines, warps="1", stages="1")
 
 
