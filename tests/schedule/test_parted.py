@@ -54,8 +54,8 @@ def test_a_norm_of_few_groups_takes_three_launches_over_channels(text: str):
 
 def test_channels_along_memory_are_summed_in_runs_of_rows():
     first = show_boundary(split(BEHIND)).split("kernel k_totals\n")[0]
-    assert "part < ((S + 255) // 256)" in first
-    assert "sum[s < 256 | " in first
+    assert "part < ((S + 63) // 64)" in first
+    assert "sum[s < 64 | " in first
     assert "part <" not in show_boundary(split(BEFORE))
 
 
@@ -81,9 +81,9 @@ def test_other_blocks_stay_one_launch(text: str):
     ("text", "parts"),
     [
         (rows("y[m] = sum[n](x[m, n])", 16, 1 << 20), "part < ((N + 4095) // 4096), m < M"),
-        (rows("y[n] = sum[m](x[m, n])", 8192, 4096, "y: f32[N]"), "part < ((M + 255) // 256), n < N"),
+        (rows("y[n] = sum[m](x[m, n])", 8192, 4096, "y: f32[N]"), "part < ((M + 63) // 64), n < N"),
         # longer runs where they would be too many
-        (rows("y[n] = sum[m](x[m, n])", 1 << 18, 512, "y: f32[N]"), "part < ((M + 511) // 512), n < N"),
+        (rows("y[n] = sum[m](x[m, n])", 1 << 18, 512, "y: f32[N]"), "part < ((M + 127) // 128), n < N"),
     ],
     ids=["rows", "columns", "long columns"],
 )
