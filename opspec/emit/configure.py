@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from opspec.emit.choice import SMALL, Choice, Sizes, choice_of
 from opspec.emit.host import host_int
+from opspec.emit.lengths import operand
 from opspec.emit.product_choice import product_choice
 from opspec.emit.row_choice import column_choice, held_rows, kept_rows
 from opspec.emit.signature import KernelText
@@ -234,9 +235,9 @@ def _laned_choice(
     if held:
         most = f"min({most}, launch.share({deep} * {most}, {part}))"
     lines.append(f"{lanes} = launch.power_of_2({extent[axis]}, 1, {most})")
-    few = f"{extent[axis]} // {lanes}"
     if len(variant.roles.stream) > 1 and not held:  # inside of others a chunk is no longer than the stream
-        lines.append(f"{steps} = launch.power_of_2({few}, 1, {deep})")
+        few = f"{operand(extent[axis])} // {lanes}"
+        lines.append(f"{steps} = launch.bucket({few}, {', '.join(map(str, sorted({min(deep, 2), deep})))})")
     else:
         lines.append(f"{steps} = {f'launch.share({deep}, {part})' if held else deep}")
     return choice_of(text, lines, test=test, warps=f"launch.warps({lanes}, 16 // width, {wide})", stages="1")

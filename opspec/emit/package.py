@@ -23,7 +23,7 @@ from opspec.emit.lengths import Stream, any_length, lengths_doc, odd, print_leng
 from opspec.emit.names import RESERVED, escape, shorten
 from opspec.emit.signature import KernelText, RoleText, SplitText, descriptor, identifiers, pointer, stride
 from opspec.emit.specialise import unspecialised
-from opspec.emit.starting import AnyLength, Instead, KernelLaunch, spelled_test
+from opspec.emit.starting import AnyLength, Instead, KernelLaunch
 from opspec.emit.triton import print_kernel
 from opspec.emit.used import check_lines, unpacked
 from opspec.emit.warp_specialised import print_warp_specialised
@@ -263,7 +263,7 @@ def _instead(
     kernels = tuple(own if k.name == kernel.name else k for k in boundary.kernels)
     made = _schedule(module, op, replace(boundary, kernels=kernels), own, limits, sizes, None)
     choice = made.choices[0]
-    if choice.test is None or made.plan.variants[0].roles.stream:
+    if choice.test is None or made.plan.variants[0].roles.stream or "width" in " ".join(choice.lines):
         return None
     made = replace(
         made,
@@ -272,7 +272,7 @@ def _instead(
         choices=(replace(choice, test=None),),
         lengths=None,
     )
-    return Instead(launch=made, covers=covers, when=spelled_test(choice))
+    return Instead(launch=made, covers=covers, test=choice.test)
 
 
 def _backwards(plan: Plan, before: KernelLaunch) -> bool:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from opspec.emit.choice import Choice, Sizes, choice_of
-from opspec.emit.lengths import operand
 from opspec.emit.signature import KernelText
 from opspec.ir.bounds import prove
 from opspec.ir.facts import facts_of
 from opspec.schedule.graph import Graph
 from opspec.schedule.plan import Variant
-from opspec.schedule.roles import fast_axes
+from opspec.schedule.roles import KEPT, LONG, SHORT, fast_axes
 from opspec.schedule.tile import Unroll, statements
 
 TOGETHER = 512  # elements of one row of all threads: 16 bytes each of two warps
@@ -23,7 +22,6 @@ COLUMNS = 64  # and at most
 STEPS = 64  # steps by inputs of a thread
 BESIDE = 2  # columns of a thread
 ACROSS = 8  # elements of a thread in a row
-KEPT = 96  # elements of a thread in all rows that it keeps
 
 
 def held_rows(
@@ -51,16 +49,16 @@ def column_choice(
 def kept_rows(
     variant: Variant, axis: str, text: KernelText, extent: Mapping[str, str], sizes: Sizes
 ) -> Choice:
-    """Rows that a program keeps: 16 bytes a thread of each, as long as registers hold all of them."""
+    """Rows that a program keeps: two lengths of them, 16 bytes a thread of each, as long as registers hold all."""
     (row,) = variant.roles.tile
-    block, count = text.blocks[row], operand(extent[axis])
-    warps = f"launch.warps({block}, {ACROSS})"
-    most = min(32 * KEPT, sizes.chunk)
+    block = text.blocks[row]
+    lengths = dict.fromkeys(min(n, sizes.chunk) for n in (SHORT, LONG))
+    size = f"launch.bucket({extent[row]}, {', '.join(map(str, lengths))})"
     return choice_of(
         text,
-        [f"{block} = launch.power_of_2({extent[row]}, {sizes.least})"],
-        test=f"{count} * {block} <= {most} * {warps}",
-        warps=warps,
+        [f"{block} = {size}"],
+        test=f"({extent[axis]} <= {KEPT} and {extent[row]} <= {block})",
+        warps=f"launch.warps({block}, {ACROSS})",
         stages="1",
     )
 

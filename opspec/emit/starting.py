@@ -62,20 +62,11 @@ class KernelLaunch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instead:
-    """One launch in place of ``covers`` others, ``when`` a program holds what it has to do at once."""
+    """One launch in place of ``covers`` others, where a program holds what it has to do at once: ``test`` admits it."""
 
     launch: KernelLaunch
     covers: int
-    when: str
-
-
-def spelled_test(choice: Choice) -> str:
-    """The test that admits a variant, its blocks spelled out."""
-    test = choice.test or "True"
-    for line in reversed(choice.lines):
-        name, _, value = line.partition(" = ")
-        test = re.sub(rf"\b{name}\b", value, test)
-    return test
+    test: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,7 +180,8 @@ class Starts:
             for k in several:
                 made += self._launch(k)
             large, self.lines = self.lines, outer
-            self.lines += [f"if {own.when}:", *("    " + line for line in small)]
+            self.lines += _defining(list(own.launch.choices[0].lines), own.test)
+            self.lines += [f"if {own.test}:", *("    " + line for line in small)]
             self.lines += ["else:", *("    " + line for line in large)]
         return made
 

@@ -24,7 +24,7 @@ from opspec.schedule.graph import Graph, Load, build_graph
 from opspec.schedule.joint import find_joint
 from opspec.schedule.parting import Cut, Groups, Parting
 from opspec.schedule.plan import schedule_kernel
-from opspec.schedule.roles import HELD, KEPT, assign_roles, axis_order, fast_axes, find_products, grid_axes
+from opspec.schedule.roles import HELD, assign_roles, axis_order, fast_axes, find_products, grid_axes
 from opspec.schedule.totals import bound_in, is_total, needs, reads_in, split_totals, without_unused
 
 PROGRAMS = 4 * 132  # fewer of them leave a device idle where each has much to do
@@ -164,8 +164,9 @@ def _cut(
     # a program has the points of a group, or of as many as lie side by side in memory
     points = _product(size[a] for a in groups.over)
     points *= min(_product(size[a] for a in set(grid) & fast), COLUMNS)
-    held = KEPT if any(r.kept for r in assign_roles(graph, typical)) else HELD
-    if points <= held or _programs(size, grid, fast) >= PROGRAMS:
+    if any(r.kept for r in assign_roles(graph, typical)):
+        return None
+    if points <= HELD or _programs(size, grid, fast) >= PROGRAMS:
         return None
     joint = find_joint(block, graph, grid, groups.over)
     whole = [] if joint is None else [joint.inner]

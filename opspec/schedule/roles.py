@@ -24,8 +24,8 @@ from opspec.schedule.segments import segments_of
 
 LARGE = 1 << 30
 HELD = 1 << 14  # elements that a program holds as one tile
-KEPT = 3 << 14  # and as rows in registers, of which it has a few
-LONG = 1 << 11  # elements of such a row
+KEPT = 12  # rows that its threads keep in registers
+SHORT, LONG = 1 << 9, 1 << 12  # elements of such a row
 WHOLE = 256  # a reduced axis of a block product up to this extent lives in the program whole
 
 
@@ -107,7 +107,7 @@ def assign_roles(graph: Graph, typical: Callable[[Int], int | None]) -> tuple[Ro
     if kept is not None and variants and not variants[0].stream:
         tile = tuple(a for a in inner if a != kept)
         held = Roles(grid=grid, tile=tile, stream=(kept,), blocked=frozenset(tile), products={}, kept=kept)
-        variants.insert(1, held)
+        variants.insert(0, held)
     return tuple(variants)
 
 
@@ -118,7 +118,8 @@ def _few_rows(graph: Graph, inner: tuple[str, ...], size: Mapping[str, int | Non
         return None
     (few,) = (a for a in inner if a not in fast)
     rows, length = size[few] or 0, size[fast[0]] or 0
-    return few if HELD < rows * length <= KEPT and length >= LONG and _nest(graph, {few}, inner) else None
+    fits = rows <= KEPT and LONG // 2 <= length <= LONG and rows * length > HELD
+    return few if fits and _nest(graph, {few}, inner) else None
 
 
 def _compatible(graph: Graph, products: dict[str, Product]) -> dict[str, Product]:
