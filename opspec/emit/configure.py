@@ -30,6 +30,8 @@ WARPS = 8  # of a program that holds whole rows, as long as each thread holds 32
 ACROSS = 4096  # elements of a chunk that is scanned along an axis other than that of memory
 WALKED = 1024  # the same in a stream, where one warp walks each column's steps
 NARROW = 32  # and its elements along memory
+EACH = 8  # elements of a thread of a program that holds two short axes
+MANY = 3  # values of a column that are worth more rows
 COLUMNS = 64  # elements along memory of a block that fits an axis of no power of two
 BESIDE_LANES = 4  # elements of held blocks beside a lane; more of them stream instead
 
@@ -80,10 +82,16 @@ def _plain_choice(
     test = None
     if _short_columns(graph, variant):
         return column_choice(graph, variant, text, extent, sizes)
-    for axis in roles.tile:
+    both = _two_axes(variant, text, cases) if not last else None
+    for axis in both or roles.tile:
         if axis in text.blocks:
             block = text.blocks[axis]
-            least = _least(variant, axis, cases, sizes, along=axis in fast_axes(graph))
+            if both is not None and done:  # one of two sizes, so that a length compiles few binaries
+                room = f"launch.share({sizes.resident}, {done[0]})"
+                lines.append(f"{block} = launch.bucket({extent[axis]}, {sizes.least}, {room})")
+                done.append(block)
+                continue
+            least = _least(variant, axis, cases, sizes, along=axis in fast_axes(graph) and both is None)
             low = f", {least}" if least > 1 else ""
             lines.append(f"{block} = launch.power_of_2({extent[axis]}{low})")
             done.append(block)
@@ -100,6 +108,10 @@ def _plain_choice(
     per_thread = PER_THREAD * (2 if taps or folds > 1 or (across and roles.stream) else 1)
     if taps:
         budget *= 2
+    if both is not None:  # a program has few elements: all its threads share them
+        per_thread = min(per_thread, EACH)
+    if not inner and _column_values(graph, variant) >= MANY:  # what a column needs serves more rows of it
+        budget, per_thread = 4 * budget, 4 * per_thread
     fast = [a for a in fast_axes(graph) if a in roles.grid and a in text.blocks]
     for axis in fast:
         block = text.blocks[axis]
@@ -122,6 +134,8 @@ def _plain_choice(
         known = [variant.program.axis(a).extent.constant for a in roles.tile]
         fits = not fast and all(known) and math.prod(_power(n or 0) for n in known) <= limit
         test = None if fits else f"{' * '.join(done)} <= {limit}"
+        if both is not None:
+            test = f"({extent[both[1]]} <= {done[1]} and {test})"
     if roles.laned is not None:
         if held:
             test = f"{' * '.join(done)} <= {BESIDE_LANES}"
@@ -152,6 +166,31 @@ def _plain_choice(
     return choice_of(
         text, lines, test=test, warps=f"launch.warps({elements}, {per_thread}{warps})", stages=stages
     )
+
+
+def _two_axes(
+    variant: Variant, text: KernelText, cases: Sequence[Mapping[str, int]]
+) -> tuple[str, str] | None:
+    """Both axes that a program holds whole, the one that workloads make longer last; None where it is other than two
+    alone."""
+    roles = variant.roles
+    blocked = [a for a in roles.grid if a in text.blocks]
+    if roles.stream or len(roles.tile) != 2 or set(roles.tile) - set(text.blocks) or blocked or not cases:
+        return None
+
+    def longest(axis: str) -> int:
+        return max(variant.program.axis(axis).extent.evaluate(c) for c in cases)
+
+    short, long = sorted(roles.tile, key=longest)
+    return short, long
+
+
+def _column_values(graph: Graph, variant: Variant) -> int:
+    """How many values a map loads for each column, beside those of its rows."""
+    fast = [a for a in fast_axes(graph) if a in variant.roles.grid]
+    loads = [s for s in variant.program.body if isinstance(s, Fetch)]
+    across = any(len(s.var.axes) > 1 for s in loads)
+    return sum(s.var.axes == tuple(fast) for s in loads) if across and len(fast) == 1 else 0
 
 
 def _short_columns(graph: Graph, variant: Variant) -> bool:

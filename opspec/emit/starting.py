@@ -181,7 +181,8 @@ class Starts:
                 made += self._launch(k)
             large, self.lines = self.lines, outer
             self.lines += _defining(list(own.launch.choices[0].lines), own.test)
-            self.lines += [f"if {own.test}:", *("    " + line for line in small)]
+            test = own.test[1:-1] if own.test.startswith("(") and own.test.endswith(")") else own.test
+            self.lines += [f"if {test}:", *("    " + line for line in small)]
             self.lines += ["else:", *("    " + line for line in large)]
         return made
 

@@ -13,7 +13,7 @@ from opspec.ir.dtypes import F32, I64
 from opspec.ir.facts import facts_of
 from opspec.ir.integers import ONE, Int, greatest, index
 from opspec.ir.program import Define
-from opspec.ir.values import Binary, BinaryOp, Cast, Extent, Range, Read, Reduce, Value, free_indices
+from opspec.ir.values import Binary, BinaryOp, Cast, Extent, Range, Read, Reduce, Unary, Value, free_indices
 from opspec.schedule.block import Block
 from opspec.schedule.graph import Fold, Graph
 from opspec.schedule.moments import find_moment
@@ -77,22 +77,27 @@ def points_of(block: Block, parts: Range, steps: Range, inside: Int, others: tup
 
 def about_own_means(sides: tuple[Value, Value], own: tuple[Value, Value], points: Int) -> Value:
     """The summand of a part: the differences of its points from its own means."""
+    inverse = _inverse(points)
     x, y = (
-        _binary("sub", side, _binary("div", total, number(points)))
-        for side, total in zip(sides, own, strict=True)
+        _binary("sub", side, _binary("mul", total, inverse)) for side, total in zip(sides, own, strict=True)
     )
     return _binary("mul", x, y)
 
 
 def joined(centred: Centred, part: Value, own: tuple[Value, Value], points: Int) -> Value:
     """What a part adds to the total about the means of everything."""
-    some = number(greatest(points, ONE))
+    inverse = _inverse(greatest(points, ONE))
     moved = [
-        _binary("sub", _binary("div", total, some), mean)
+        _binary("sub", _binary("mul", total, inverse), mean)
         for total, mean in zip(own, centred.means, strict=True)
     ]
     shift = _binary("mul", _binary("mul", number(points), moved[0]), moved[1])
     return _binary("add", part, shift)
+
+
+def _inverse(points: Int) -> Value:
+    """The reciprocal of a number of points, which all results of a part share."""
+    return Unary(op="reciprocal", x=number(points), dtype=F32)
 
 
 def number(value: Int) -> Value:
