@@ -87,7 +87,7 @@ def _plain_choice(
         if axis in text.blocks:
             block = text.blocks[axis]
             if both is not None and done:  # one of two sizes, so that a length compiles few binaries
-                room = f"launch.share({sizes.resident}, {done[0]})"
+                room = f"launch.share({max(sizes.resident // 2, 1)}, {done[0]})"
                 lines.append(f"{block} = launch.bucket({extent[axis]}, {sizes.least}, {room})")
                 done.append(block)
                 continue

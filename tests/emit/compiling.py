@@ -88,6 +88,7 @@ def _binaries(request: dict[str, Any], folder: Path) -> int:
             )
         )
     whole = tuple(int(s.default or 0) for s in op.scalars if s.dtype.kind != "float")
+    whole += tuple(shape[d] for d in op.dims if not any(d in e.dims() for t in operands for e in t.extents))
     return binaries(getattr(verify.load_module(path), f"_{op.name}__operator"), inputs, whole)
 
 

@@ -33,7 +33,7 @@ def launches(spec: str, **dims: int) -> int:
     return compiler().ask({"text": spec, "binaries": [dims]})["binaries"]
 
 
-@pytest.mark.parametrize(("points", "count"), [(1, 1), (16, 1), (256, 1), (300, 3), (4096, 3)])
+@pytest.mark.parametrize(("points", "count"), [(1, 1), (16, 1), (500, 1), (600, 3), (4096, 3)])
 def test_a_shape_that_a_program_holds_takes_one_launch(points: int, count: int):
     assert launches(BEHIND, S=points) == count
 

@@ -71,7 +71,7 @@ def test_a_total_about_means_is_summed_about_those_of_its_part(body: str, result
     made = split(vector(body, results))
     assert [k.name for k in made.kernels] == ["k_parts", "k"]
     first, second = show_boundary(made).split("kernel k\n")
-    assert ".parts[part] / implicit f32(int(" in first  # its own mean
+    assert ".parts[part] * reciprocal(implicit f32(int(" in first  # its own mean
     assert ".parts[part] + " in second  # each joined to the mean of all
 
 
