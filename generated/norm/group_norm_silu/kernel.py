@@ -10,7 +10,72 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import launch, library
-from opspec.runtime.device import div_fast, inverse, maximum, sum_both
+from opspec.runtime.device import div_fast, maximum, sum_both
+
+
+@triton.jit(do_not_specialize=["G", "C"])
+def _group_norm_silu_nchw_groups_kept(
+    x_ptr,
+    weight_ptr,
+    bias_ptr,
+    y_ptr,
+    eps,
+    G,
+    C,
+    S,
+    x_stride_N,
+    x_stride_C,
+    x_stride_S,
+    weight_stride_C,
+    bias_stride_C,
+    y_stride_N,
+    y_stride_C,
+    y_stride_S,
+    BLOCK_S: tl.constexpr,
+    ROWS_K: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Kept: n in parallel, g in parallel, s whole, k one by one, kept in registers.
+
+    z: multiplies by the reciprocal of what a launch has once.
+    z: multiplies by the reciprocal of what a launch has once.
+    z: no online law beside z: `z` is a sum, not a running extreme.
+    """
+    pid = tl.program_id(0).to(INDEX)
+    g = pid % G
+    n = pid // G
+    s = tl.arange(0, BLOCK_S).to(INDEX)
+    z_sum_lanes = tl.zeros((BLOCK_S,), tl.float32)
+    x_rows = ()
+    for k in tl.static_range(ROWS_K):
+        x_at = x_ptr + n * x_stride_N + (g * (C // G) + k) * x_stride_C + s * x_stride_S
+        x = tl.load(x_at, mask=s < S, other=0.0).to(tl.float32)
+        # v[n, g, k, s] = x[n, g * K + k, s] for g < G, k < K
+        v = x
+        z_sum_lanes = z_sum_lanes + tl.where(s < S, v, 0.0)
+        x_rows += (x,)
+    z_sum = tl.sum(z_sum_lanes)
+    z_sum_2_lanes = tl.zeros((BLOCK_S,), tl.float32)
+    for k in tl.static_range(ROWS_K):
+        x = x_rows[k]
+        v = x
+        c = v - z_sum * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32))
+        z_sum_2_lanes = z_sum_2_lanes + tl.where(s < S, c * c, 0.0)
+    z_sum_2 = tl.sum(z_sum_2_lanes)
+    for k in tl.static_range(ROWS_K):
+        x = x_rows[k]
+        v = x
+        c = v - z_sum * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32))
+        # z[n, g, k, s] = layernorm[k, s](v[n, g, k, s], eps)
+        z = c * tl.rsqrt(z_sum_2 * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)) + eps)
+        weight_at = weight_ptr + (g * (C // G) + k) * weight_stride_C
+        weight = tl.load(weight_at).to(tl.float32)
+        bias = tl.load(bias_ptr + (g * (C // G) + k) * bias_stride_C).to(tl.float32)
+        y_x = z * weight + bias
+        # y[n, g * K + k, s] = silu(z[n, g, k, s] * weight[g * K + k] + bias[g * K + k]) for g < G, k < K
+        y = div_fast(y_x, 1.0 + tl.exp2(y_x * -1.4426950408889634))
+        y_at = y_ptr + n * y_stride_N + (g * (C // G) + k) * y_stride_C + s * y_stride_S
+        tl.store(y_at, y, mask=s < S)
 
 
 @triton.jit(do_not_specialize=["G", "C"])
@@ -66,7 +131,7 @@ def _group_norm_silu_nchw_groups_resident(
 
 
 @triton.jit(do_not_specialize=["G", "C"])
-def _group_norm_silu_nchw_groups_streamed1(
+def _group_norm_silu_nchw_groups_streamed2(
     x_ptr,
     weight_ptr,
     bias_ptr,
@@ -170,7 +235,7 @@ def _group_norm_silu_nchw_groups_streamed1(
 
 
 @triton.jit(do_not_specialize=["G", "C"])
-def _group_norm_silu_nchw_groups_streamed2(
+def _group_norm_silu_nchw_groups_streamed3(
     x_ptr,
     weight_ptr,
     bias_ptr,
@@ -264,20 +329,33 @@ def _configure_group_norm_silu_nchw_groups(
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `groups` for one shape."""
+    BLOCK_S = launch.bucket(S, 512, 4096)
+    if (C // G <= 12 and S <= BLOCK_S) and launch.chosen(tuned, "_group_norm_silu_nchw_groups_kept"):
+        options = {
+            "BLOCK_S": BLOCK_S,
+            "ROWS_K": C // G,
+            "num_warps": launch.warps(BLOCK_S, 8),
+            "num_stages": 1,
+            "enable_fp_fusion": True,
+        }
+        options = launch.over(options, tuned, "_group_norm_silu_nchw_groups_kept")
+        return _group_norm_silu_nchw_groups_kept, N * G, options
     BLOCK_K = launch.power_of_2(C // G, 16)
-    BLOCK_S = launch.power_of_2(S, 64)
-    if BLOCK_K * BLOCK_S <= 16384 and launch.chosen(tuned, "_group_norm_silu_nchw_groups_resident"):
+    BLOCK_S = launch.bucket(S, 64, launch.share(8192, BLOCK_K))
+    if (S <= BLOCK_S and BLOCK_K * BLOCK_S <= 16384) and launch.chosen(
+        tuned, "_group_norm_silu_nchw_groups_resident"
+    ):
         options = {
             "BLOCK_K": BLOCK_K,
             "BLOCK_S": BLOCK_S,
-            "num_warps": launch.warps(BLOCK_K * BLOCK_S, 32, 8 if BLOCK_K * BLOCK_S <= 8192 else 16),
+            "num_warps": launch.warps(BLOCK_K * BLOCK_S, 8, 8 if BLOCK_K * BLOCK_S <= 8192 else 16),
             "num_stages": 1,
             "enable_fp_fusion": True,
         }
         options = launch.over(options, tuned, "_group_norm_silu_nchw_groups_resident")
         return _group_norm_silu_nchw_groups_resident, N * G, options
     BLOCK_K = launch.power_of_2(C // G, 16)
-    if BLOCK_K <= 4 and launch.chosen(tuned, "_group_norm_silu_nchw_groups_streamed1"):
+    if BLOCK_K <= 4 and launch.chosen(tuned, "_group_norm_silu_nchw_groups_streamed2"):
         BLOCK_S = launch.power_of_2(
             S, 1, min(256 * (16 // width), launch.share(8 * 256 * (16 // width), BLOCK_K))
         )
@@ -290,10 +368,10 @@ def _configure_group_norm_silu_nchw_groups(
             "num_stages": 1,
             "enable_fp_fusion": True,
         }
-        options = launch.over(options, tuned, "_group_norm_silu_nchw_groups_streamed1")
-        return _group_norm_silu_nchw_groups_streamed1, N * G, options
+        options = launch.over(options, tuned, "_group_norm_silu_nchw_groups_streamed2")
+        return _group_norm_silu_nchw_groups_streamed2, N * G, options
     BLOCK_S = launch.power_of_2(S, 1, 256 * (16 // width))
-    STEPS = 8
+    STEPS = launch.bucket(S // BLOCK_S, 2, 8)
     options = {
         "BLOCK_S": BLOCK_S,
         "STEPS": STEPS,
@@ -301,8 +379,8 @@ def _configure_group_norm_silu_nchw_groups(
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
-    options = launch.over(options, tuned, "_group_norm_silu_nchw_groups_streamed2")
-    return _group_norm_silu_nchw_groups_streamed2, N * G, options
+    options = launch.over(options, tuned, "_group_norm_silu_nchw_groups_streamed3")
+    return _group_norm_silu_nchw_groups_streamed3, N * G, options
 
 
 def _group_norm_silu_nchw__check(x, weight, bias, G):
@@ -411,7 +489,7 @@ _group_norm_silu_nchw__operator = library.Operator(
 
 
 @triton.jit(do_not_specialize=["G", "S"])
-def _group_norm_silu_nhwc_groups_resident(
+def _group_norm_silu_nhwc_groups_whole_resident(
     x_ptr,
     weight_ptr,
     bias_ptr,
@@ -463,176 +541,418 @@ def _group_norm_silu_nhwc_groups_resident(
     tl.store(y_at, y, mask=mask)
 
 
-@triton.jit(do_not_specialize=["G", "S"])
-def _group_norm_silu_nhwc_groups_streamed1(
+@triton.jit(do_not_specialize=["N", "G", "S"])
+def _group_norm_silu_nhwc_groups_parts_resident(
     x_ptr,
-    weight_ptr,
-    bias_ptr,
-    y_ptr,
-    eps,
+    z_sum_1_parts_ptr,
+    z_sum_2_parts_ptr,
+    N,
     G,
     C,
     S,
     x_stride_N,
     x_stride_S,
     x_stride_C,
-    weight_stride_C,
-    bias_stride_C,
-    y_stride_N,
-    y_stride_S,
-    y_stride_C,
+    z_sum_1_parts_stride_0,
+    z_sum_1_parts_stride_N,
+    z_sum_1_parts_stride_C,
+    z_sum_2_parts_stride_0,
+    z_sum_2_parts_stride_N,
+    z_sum_2_parts_stride_C,
+    BLOCK_C: tl.constexpr,
     BLOCK_S: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Resident: part in parallel, n in parallel, c in parallel by blocks, s whole."""
+    pid = tl.program_id(0).to(INDEX)
+    c = (pid % tl.cdiv(C, BLOCK_C)) * BLOCK_C + tl.arange(0, BLOCK_C)
+    n = pid // tl.cdiv(C, BLOCK_C) % N
+    part = pid // tl.cdiv(C, BLOCK_C) // N
+    s = tl.arange(0, BLOCK_S).to(INDEX)
+    x_at = x_ptr + n * x_stride_N + (64 * part + s)[None, :] * x_stride_S + c[:, None] * x_stride_C
+    mask = (c[:, None] < C) & (s[None, :] < 64) & ((64 * part + s + 1)[None, :] <= S)
+    x = tl.load(x_at, mask=mask, other=0.0).to(tl.float32)
+    # v[n, g, k, s] = x[n, s, g * K + k] for g < G, k < K
+    first = x
+    mask_2 = (s[None, :] < 64) & ((64 * part + s + 1)[None, :] <= S)
+    parts = tl.sum(tl.where(mask_2, first, 0.0), axis=1)
+    sum_parts_2 = tl.sum(
+        tl.where(
+            mask_2,
+            (first - parts[:, None] * (1.0 / tl.cast(tl.minimum(S - 64 * part - 1, 63) + 1, tl.float32)))
+            * (first - parts[:, None] * (1.0 / tl.cast(tl.minimum(S - 64 * part - 1, 63) + 1, tl.float32))),
+            0.0,
+        ),
+        axis=1,
+    )
+    z_sum_1_parts_at = (
+        z_sum_1_parts_ptr
+        + part * z_sum_1_parts_stride_0
+        + n * z_sum_1_parts_stride_N
+        + c * z_sum_1_parts_stride_C
+    )
+    tl.store(z_sum_1_parts_at, parts, mask=c < C)
+    z_sum_2_parts_at = (
+        z_sum_2_parts_ptr
+        + part * z_sum_2_parts_stride_0
+        + n * z_sum_2_parts_stride_N
+        + c * z_sum_2_parts_stride_C
+    )
+    tl.store(z_sum_2_parts_at, sum_parts_2, mask=c < C)
+
+
+@triton.jit(do_not_specialize=["S"])
+def _group_norm_silu_nhwc_groups_totals_resident(
+    z_sum_1_parts_ptr,
+    z_sum_2_parts_ptr,
+    z_sum_1_ptr,
+    z_sum_2_ptr,
+    G,
+    C,
+    S,
+    z_sum_1_parts_stride_0,
+    z_sum_1_parts_stride_N,
+    z_sum_1_parts_stride_C,
+    z_sum_2_parts_stride_0,
+    z_sum_2_parts_stride_N,
+    z_sum_2_parts_stride_C,
+    z_sum_1_stride_N,
+    z_sum_1_stride_G,
+    z_sum_2_stride_N,
+    z_sum_2_stride_G,
+    BLOCK_PART: tl.constexpr,
     BLOCK_K: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Streamed: n in parallel, g in parallel, k whole, s streamed.
-
-    z: multiplies by the reciprocal of what a launch has once.
-    z: multiplies by the reciprocal of what a launch has once.
-    z: squares about the mean online beside the sum by Chan's law: a part adds n * (m_part - m)^2.
-    """
-    pid = tl.program_id(0).to(INDEX)
+    """Resident: n in parallel, g in parallel, part whole, k whole."""
+    # the last first: L2 still holds what the launch before wrote last
+    pid = (tl.num_programs(0) - 1 - tl.program_id(0)).to(INDEX)
     g = pid % G
     n = pid // G
+    part = tl.arange(0, BLOCK_PART).to(INDEX)
     k = tl.arange(0, BLOCK_K).to(INDEX)
-    weight_at = weight_ptr + (g * (C // G) + k) * weight_stride_C
-    weight = tl.load(weight_at, mask=k < C // G, other=0.0).to(tl.float32)
-    bias = tl.load(bias_ptr + (g * (C // G) + k) * bias_stride_C, mask=k < C // G, other=0.0).to(tl.float32)
-    z_sum_lanes = tl.zeros((BLOCK_S, BLOCK_K), tl.float32)
-    z_sum_count = tl.zeros((BLOCK_S, BLOCK_K), tl.float32)
-    z_sum_steps = tl.full((), 0.0, tl.float32)
-    z_sum_2_lanes = tl.zeros((BLOCK_S, BLOCK_K), tl.float32)
-    # sweep 1 of 2 over s
-    for s_start in range(0, S, BLOCK_S):
-        s = (s_start + tl.arange(0, BLOCK_S)).to(INDEX)
-        x_at = x_ptr + n * x_stride_N + s[:, None] * x_stride_S + (g * (C // G) + k)[None, :] * x_stride_C
-        mask = (s[:, None] < S) & (k[None, :] < C // G)
-        x = tl.load(x_at, mask=mask, other=0.0, eviction_policy="evict_last").to(tl.float32)
-        # v[n, g, k, s] = x[n, s, g * K + k] for g < G, k < K
-        v = x
-        mask_2 = (k[None, :] < C // G) & (s[:, None] < S)
-        z_sum_lanes_chunk = tl.where(mask_2, v, 0.0)
-        z_sum_count = z_sum_count + tl.where(mask_2, 1.0, 0.0)
-        z_sum_steps_new = z_sum_steps + 1.0
-        z_sum_steps_inverse = inverse(maximum(z_sum_steps, 1.0))
-        z_sum_steps_inverse_new = inverse(maximum(z_sum_steps_new, 1.0))
-        z_sum_new = z_sum_lanes + z_sum_lanes_chunk
-        z_sum_mean = z_sum_lanes * z_sum_steps_inverse
-        z_sum_mean_new = z_sum_new * z_sum_steps_inverse_new
-        z_sum_2_lanes = z_sum_2_lanes + tl.where(mask_2, (v - z_sum_mean) * (v - z_sum_mean_new), 0.0)
-        z_sum_steps = z_sum_steps_new
-        z_sum_lanes = z_sum_new
-    z_sum = tl.sum(z_sum_lanes)
-    # bring every lane to the mean of all
-    z_sum_count_all = tl.sum(z_sum_count)
-    z_sum_mean_all = div_fast(z_sum, maximum(z_sum_count_all, 1.0))
-    z_sum_lanes_moved = div_fast(z_sum_lanes, maximum(z_sum_count, 1.0)) - z_sum_mean_all
-    z_sum_2 = tl.sum(z_sum_2_lanes + z_sum_count * z_sum_lanes_moved * z_sum_lanes_moved)
-    # sweep 2 of 2 over s
-    for s_start in range(0, S, BLOCK_S):
-        s = (s_start + tl.arange(0, BLOCK_S)).to(INDEX)
-        x_at = x_ptr + n * x_stride_N + s[:, None] * x_stride_S + (g * (C // G) + k)[None, :] * x_stride_C
-        mask_3 = (s[:, None] < S) & (k[None, :] < C // G)
-        x = tl.load(x_at, mask=mask_3, other=0.0, eviction_policy="evict_first").to(tl.float32)
-        v = x
-        c = v - z_sum * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32))
-        # z[n, g, k, s] = layernorm[k, s](v[n, g, k, s], eps)
-        z = c * tl.rsqrt(z_sum_2 * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)) + eps)
-        y_x = z * weight[None, :] + bias[None, :]
-        # y[n, s, g * K + k] = silu(z[n, g, k, s] * weight[g * K + k] + bias[g * K + k]) for g < G, k < K
-        y = div_fast(y_x, 1.0 + tl.exp2(y_x * -1.4426950408889634))
-        y_at = y_ptr + n * y_stride_N + s[:, None] * y_stride_S + (g * (C // G) + k)[None, :] * y_stride_C
-        tl.store(y_at, y, mask=mask_3, eviction_policy="evict_first")
+    z_at = (
+        z_sum_1_parts_ptr
+        + part[:, None] * z_sum_1_parts_stride_0
+        + n * z_sum_1_parts_stride_N
+        + (g * (C // G) + k)[None, :] * z_sum_1_parts_stride_C
+    )
+    mask = (part[:, None] < (S + 63) // 64) & (k[None, :] < C // G)
+    z = tl.load(z_at, mask=mask, other=0.0)
+    z_sum = tl.sum(z)
+    z_2_at = (
+        z_sum_2_parts_ptr
+        + part[:, None] * z_sum_2_parts_stride_0
+        + n * z_sum_2_parts_stride_N
+        + (g * (C // G) + k)[None, :] * z_sum_2_parts_stride_C
+    )
+    z_2 = tl.load(z_2_at, mask=mask, other=0.0)
+    z_sum_2 = tl.sum(
+        tl.where(
+            mask,
+            z_2
+            + tl.cast((tl.minimum(S - 64 * part - 1, 63) + 1)[:, None], tl.float32)
+            * (
+                z * (1.0 / tl.cast(tl.maximum(tl.minimum(S - 64 * part - 1, 63) + 1, 1)[:, None], tl.float32))
+                - z_sum / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)
+            )
+            * (
+                z * (1.0 / tl.cast(tl.maximum(tl.minimum(S - 64 * part - 1, 63) + 1, 1)[:, None], tl.float32))
+                - z_sum / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)
+            ),
+            0.0,
+        ),
+    )
+    z_sum_1_at = z_sum_1_ptr + n * z_sum_1_stride_N + g * z_sum_1_stride_G
+    tl.store(z_sum_1_at, z_sum)
+    z_sum_2_at = z_sum_2_ptr + n * z_sum_2_stride_N + g * z_sum_2_stride_G
+    tl.store(z_sum_2_at, z_sum_2)
 
 
-@triton.jit(do_not_specialize=["G", "S"])
-def _group_norm_silu_nhwc_groups_streamed2(
-    x_ptr,
-    weight_ptr,
-    bias_ptr,
-    y_ptr,
-    eps,
+@triton.jit(do_not_specialize=["S"])
+def _group_norm_silu_nhwc_groups_totals_streamed1(
+    z_sum_1_parts_ptr,
+    z_sum_2_parts_ptr,
+    z_sum_1_ptr,
+    z_sum_2_ptr,
     G,
     C,
     S,
-    x_stride_N,
-    x_stride_S,
-    x_stride_C,
-    weight_stride_C,
-    bias_stride_C,
-    y_stride_N,
-    y_stride_S,
-    y_stride_C,
+    z_sum_1_parts_stride_0,
+    z_sum_1_parts_stride_N,
+    z_sum_1_parts_stride_C,
+    z_sum_2_parts_stride_0,
+    z_sum_2_parts_stride_N,
+    z_sum_2_parts_stride_C,
+    z_sum_1_stride_N,
+    z_sum_1_stride_G,
+    z_sum_2_stride_N,
+    z_sum_2_stride_G,
+    BLOCK_PART: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: n in parallel, g in parallel, k whole, part streamed.
+
+    z: no online law beside z: `z` is a sum, not a running extreme.
+    """
+    # the last first: L2 still holds what the launch before wrote last
+    pid = (tl.num_programs(0) - 1 - tl.program_id(0)).to(INDEX)
+    g = pid % G
+    n = pid // G
+    k = tl.arange(0, BLOCK_K).to(INDEX)
+    z_sum_lanes = tl.zeros((BLOCK_PART, BLOCK_K), tl.float32)
+    # sweep 1 of 2 over part
+    for part_start in range(0, (S + 63) // 64, BLOCK_PART):
+        part = (part_start + tl.arange(0, BLOCK_PART)).to(INDEX)
+        z_at = (
+            z_sum_1_parts_ptr
+            + part[:, None] * z_sum_1_parts_stride_0
+            + n * z_sum_1_parts_stride_N
+            + (g * (C // G) + k)[None, :] * z_sum_1_parts_stride_C
+        )
+        mask = (part[:, None] < (S + 63) // 64) & (k[None, :] < C // G)
+        z = tl.load(z_at, mask=mask, other=0.0, eviction_policy="evict_last")
+        z_sum_lanes = z_sum_lanes + z
+    z_sum = tl.sum(z_sum_lanes)
+    z_sum_1_at = z_sum_1_ptr + n * z_sum_1_stride_N + g * z_sum_1_stride_G
+    tl.store(z_sum_1_at, z_sum)
+    z_sum_2_lanes = tl.zeros((BLOCK_PART, BLOCK_K), tl.float32)
+    # sweep 2 of 2 over part
+    for part_start in range(0, (S + 63) // 64, BLOCK_PART):
+        part = (part_start + tl.arange(0, BLOCK_PART)).to(INDEX)
+        z_at = (
+            z_sum_1_parts_ptr
+            + part[:, None] * z_sum_1_parts_stride_0
+            + n * z_sum_1_parts_stride_N
+            + (g * (C // G) + k)[None, :] * z_sum_1_parts_stride_C
+        )
+        mask_2 = (part[:, None] < (S + 63) // 64) & (k[None, :] < C // G)
+        z = tl.load(z_at, mask=mask_2, other=0.0, eviction_policy="evict_first")
+        z_2_at = (
+            z_sum_2_parts_ptr
+            + part[:, None] * z_sum_2_parts_stride_0
+            + n * z_sum_2_parts_stride_N
+            + (g * (C // G) + k)[None, :] * z_sum_2_parts_stride_C
+        )
+        z_2 = tl.load(z_2_at, mask=mask_2, other=0.0, eviction_policy="evict_first")
+        z_sum_2_lanes = z_sum_2_lanes + tl.where(
+            mask_2,
+            z_2
+            + tl.cast((tl.minimum(S - 64 * part - 1, 63) + 1)[:, None], tl.float32)
+            * (
+                z * (1.0 / tl.cast(tl.maximum(tl.minimum(S - 64 * part - 1, 63) + 1, 1)[:, None], tl.float32))
+                - z_sum / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)
+            )
+            * (
+                z * (1.0 / tl.cast(tl.maximum(tl.minimum(S - 64 * part - 1, 63) + 1, 1)[:, None], tl.float32))
+                - z_sum / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)
+            ),
+            0.0,
+        )
+    z_sum_2 = tl.sum(z_sum_2_lanes)
+    z_sum_2_at = z_sum_2_ptr + n * z_sum_2_stride_N + g * z_sum_2_stride_G
+    tl.store(z_sum_2_at, z_sum_2)
+
+
+@triton.jit(do_not_specialize=["S"])
+def _group_norm_silu_nhwc_groups_totals_streamed2(
+    z_sum_1_parts_ptr,
+    z_sum_2_parts_ptr,
+    z_sum_1_ptr,
+    z_sum_2_ptr,
+    G,
+    C,
+    S,
+    z_sum_1_parts_stride_0,
+    z_sum_1_parts_stride_N,
+    z_sum_1_parts_stride_C,
+    z_sum_2_parts_stride_0,
+    z_sum_2_parts_stride_N,
+    z_sum_2_parts_stride_C,
+    z_sum_1_stride_N,
+    z_sum_1_stride_G,
+    z_sum_2_stride_N,
+    z_sum_2_stride_G,
     BLOCK_K: tl.constexpr,
     STEPS: tl.constexpr,
     INDEX: tl.constexpr,
 ):
-    """Streamed: n in parallel, g in parallel, s streamed, k streamed in steps and lanes.
+    """Streamed: n in parallel, g in parallel, part streamed, k streamed in steps and lanes.
 
-    z: multiplies by the reciprocal of what a launch has once.
-    z: multiplies by the reciprocal of what a launch has once.
-    z: squares about the mean online beside the sum by Chan's law: a part adds n * (m_part - m)^2.
+    z: no online law beside z: `z` is a sum, not a running extreme.
     """
-    pid = tl.program_id(0).to(INDEX)
+    # the last first: L2 still holds what the launch before wrote last
+    pid = (tl.num_programs(0) - 1 - tl.program_id(0)).to(INDEX)
     g = pid % G
     n = pid // G
     z_sum_lanes = tl.zeros((BLOCK_K,), tl.float32)
-    z_sum_count = tl.zeros((BLOCK_K,), tl.float32)
-    z_sum_2_lanes = tl.zeros((BLOCK_K,), tl.float32)
-    # sweep 1 of 2 over s
-    for s in range(S):
+    # sweep 1 of 2 over part
+    for part in range((S + 63) // 64):
         for k_start in range(0, C // G, STEPS * BLOCK_K):
             k = k_start + tl.arange(0, STEPS)[:, None] * BLOCK_K
             k = (k + tl.arange(0, BLOCK_K)[None, :]).to(INDEX)
-            x_at = x_ptr + n * x_stride_N + s * x_stride_S + (g * (C // G) + k) * x_stride_C
-            x = tl.load(x_at, mask=k < C // G, other=0.0, eviction_policy="evict_first").to(tl.float32)
-            # v[n, g, k, s] = x[n, s, g * K + k] for g < G, k < K
-            v = x
-            z_sum_lanes_chunk, z_sum_count_chunk = sum_both(
-                tl.where(k < C // G, v, 0.0), tl.where(k < C // G, 1.0, 0.0), axis=0
+            z_at = (
+                z_sum_1_parts_ptr
+                + part * z_sum_1_parts_stride_0
+                + n * z_sum_1_parts_stride_N
+                + (g * (C // G) + k) * z_sum_1_parts_stride_C
             )
-            z_sum_count_new = z_sum_count + z_sum_count_chunk
-            z_sum_mean = div_fast(z_sum_lanes, maximum(z_sum_count, 1.0))
-            z_sum_moved = div_fast(
-                z_sum_count_chunk * z_sum_mean - z_sum_lanes_chunk, maximum(z_sum_count_new, 1.0)
-            )
-            z_sum_mean_new = z_sum_mean - z_sum_moved
-            z_sum_2_lanes = z_sum_2_lanes + z_sum_count * z_sum_moved * z_sum_moved
-            z_sum_2_apart = tl.where(k < C // G, v - z_sum_mean_new[None, :], 0.0)
-            z_sum_2_lanes_chunk = tl.sum(z_sum_2_apart * z_sum_2_apart, axis=0)
-            z_sum_2_lanes = z_sum_2_lanes + z_sum_2_lanes_chunk
-            z_sum_count = z_sum_count_new
+            z = tl.load(z_at, mask=k < C // G, other=0.0, eviction_policy="evict_first")
+            z_sum_lanes_chunk = tl.sum(z, axis=0)
             z_sum_lanes = z_sum_lanes + z_sum_lanes_chunk
     z_sum = tl.sum(z_sum_lanes)
-    # bring every lane to the mean of all
-    z_sum_count_all = tl.sum(z_sum_count)
-    z_sum_mean_all = div_fast(z_sum, maximum(z_sum_count_all, 1.0))
-    z_sum_lanes_moved = div_fast(z_sum_lanes, maximum(z_sum_count, 1.0)) - z_sum_mean_all
-    z_sum_2 = tl.sum(z_sum_2_lanes + z_sum_count * z_sum_lanes_moved * z_sum_lanes_moved)
-    # sweep 2 of 2 over s
-    for s in range(S):
+    z_sum_1_at = z_sum_1_ptr + n * z_sum_1_stride_N + g * z_sum_1_stride_G
+    tl.store(z_sum_1_at, z_sum)
+    z_sum_2_lanes = tl.zeros((BLOCK_K,), tl.float32)
+    # sweep 2 of 2 over part
+    for part in range((S + 63) // 64):
         for k_start in range(0, C // G, STEPS * BLOCK_K):
             k = k_start + tl.arange(0, STEPS)[:, None] * BLOCK_K
             k = (k + tl.arange(0, BLOCK_K)[None, :]).to(INDEX)
-            x_at = x_ptr + n * x_stride_N + s * x_stride_S + (g * (C // G) + k) * x_stride_C
-            x = tl.load(x_at, mask=k < C // G, other=0.0, eviction_policy="evict_first").to(tl.float32)
-            v = x
-            c = v - z_sum * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32))
-            # z[n, g, k, s] = layernorm[k, s](v[n, g, k, s], eps)
-            z = c * tl.rsqrt(z_sum_2 * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)) + eps)
-            weight_at = weight_ptr + (g * (C // G) + k) * weight_stride_C
-            weight = tl.load(weight_at, mask=k < C // G, other=0.0).to(tl.float32)
-            bias = tl.load(bias_ptr + (g * (C // G) + k) * bias_stride_C, mask=k < C // G, other=0.0).to(
-                tl.float32
+            z_at = (
+                z_sum_1_parts_ptr
+                + part * z_sum_1_parts_stride_0
+                + n * z_sum_1_parts_stride_N
+                + (g * (C // G) + k) * z_sum_1_parts_stride_C
             )
-            y_x = z * weight + bias
-            # y[n, s, g * K + k] = silu(z[n, g, k, s] * weight[g * K + k] + bias[g * K + k]) for g < G, k < K
-            y = div_fast(y_x, 1.0 + tl.exp2(y_x * -1.4426950408889634))
-            y_at = y_ptr + n * y_stride_N + s * y_stride_S + (g * (C // G) + k) * y_stride_C
-            tl.store(y_at, y, mask=k < C // G, eviction_policy="evict_first")
+            z = tl.load(z_at, mask=k < C // G, other=0.0, eviction_policy="evict_first")
+            z_2_at = (
+                z_sum_2_parts_ptr
+                + part * z_sum_2_parts_stride_0
+                + n * z_sum_2_parts_stride_N
+                + (g * (C // G) + k) * z_sum_2_parts_stride_C
+            )
+            z_2 = tl.load(z_2_at, mask=k < C // G, other=0.0, eviction_policy="evict_first")
+            z_sum_2_lanes_chunk = tl.sum(
+                tl.where(
+                    k < C // G,
+                    z_2
+                    + tl.cast(tl.minimum(S - 64 * part - 1, 63) + 1, tl.float32)
+                    * (
+                        z * (1.0 / tl.cast(tl.maximum(tl.minimum(S - 64 * part - 1, 63) + 1, 1), tl.float32))
+                        - z_sum / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)
+                    )
+                    * (
+                        z * (1.0 / tl.cast(tl.maximum(tl.minimum(S - 64 * part - 1, 63) + 1, 1), tl.float32))
+                        - z_sum / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)
+                    ),
+                    0.0,
+                ),
+                axis=0,
+            )
+            z_sum_2_lanes = z_sum_2_lanes + z_sum_2_lanes_chunk
+    z_sum_2 = tl.sum(z_sum_2_lanes)
+    z_sum_2_at = z_sum_2_ptr + n * z_sum_2_stride_N + g * z_sum_2_stride_G
+    tl.store(z_sum_2_at, z_sum_2)
 
 
-def _configure_group_norm_silu_nhwc_groups(
+@triton.jit(do_not_specialize=["S"])
+def _group_norm_silu_nhwc_groups(
+    x_ptr,
+    weight_ptr,
+    bias_ptr,
+    y_ptr,
+    z_sum_1_ptr,
+    z_sum_2_ptr,
+    eps,
+    G,
+    C,
+    S,
+    x_stride_N,
+    x_stride_S,
+    x_stride_C,
+    weight_stride_C,
+    bias_stride_C,
+    y_stride_N,
+    y_stride_S,
+    y_stride_C,
+    z_sum_1_stride_N,
+    z_sum_1_stride_G,
+    z_sum_2_stride_N,
+    z_sum_2_stride_G,
+    BLOCK_S: tl.constexpr,
+    BLOCK_C: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Resident: n in parallel, s in parallel by blocks, c in parallel by blocks.
+
+    z: multiplies by the reciprocal of what a launch has once.
+    z: multiplies by the reciprocal of what a launch has once.
+    """
+    pid = tl.program_id(0).to(INDEX)
+    c = (pid % tl.cdiv(C, BLOCK_C)) * BLOCK_C + tl.arange(0, BLOCK_C)
+    s = (pid // tl.cdiv(C, BLOCK_C) % tl.cdiv(S, BLOCK_S)) * BLOCK_S + tl.arange(0, BLOCK_S)
+    n = pid // tl.cdiv(C, BLOCK_C) // tl.cdiv(S, BLOCK_S)
+    x_at = x_ptr + n * x_stride_N + s[:, None] * x_stride_S + c[None, :] * x_stride_C
+    mask = (s[:, None] < S) & (c[None, :] < C)
+    x = tl.load(x_at, mask=mask, other=0.0).to(tl.float32)
+    # v[n, g, k, s] = x[n, s, g * K + k] for g < G, k < K
+    v = x
+    z_at = z_sum_1_ptr + n * z_sum_1_stride_N + c // (C // G) * z_sum_1_stride_G
+    z = tl.load(z_at, mask=c < C, other=0.0)
+    z_c = v - z[None, :] * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32))
+    z_2_at = z_sum_2_ptr + n * z_sum_2_stride_N + c // (C // G) * z_sum_2_stride_G
+    z_2 = tl.load(z_2_at, mask=c < C, other=0.0)
+    # z[n, g, k, s] = layernorm[k, s](v[n, g, k, s], eps)
+    z_3 = z_c * tl.rsqrt(z_2[None, :] * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)) + eps)
+    weight = tl.load(weight_ptr + c * weight_stride_C, mask=c < C, other=0.0).to(tl.float32)
+    bias = tl.load(bias_ptr + c * bias_stride_C, mask=c < C, other=0.0).to(tl.float32)
+    y_x = z_3 * weight[None, :] + bias[None, :]
+    # y[n, s, g * K + k] = silu(z[n, g, k, s] * weight[g * K + k] + bias[g * K + k]) for g < G, k < K
+    y = div_fast(y_x, 1.0 + tl.exp2(y_x * -1.4426950408889634))
+    y_at = y_ptr + n * y_stride_N + s[:, None] * y_stride_S + c[None, :] * y_stride_C
+    tl.store(y_at, y, mask=mask)
+
+
+def _configure_group_norm_silu_nhwc_groups_whole(
+    N: int,
+    G: int,
+    C: int,
+    S: int,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
+    """Kernel, grid and launch options of `groups_whole` for one shape."""
+    BLOCK_K = launch.power_of_2(C // G, 16)
+    BLOCK_S = launch.bucket(S, 64, launch.share(8192, BLOCK_K))
+    options = {
+        "BLOCK_S": BLOCK_S,
+        "BLOCK_K": BLOCK_K,
+        "num_warps": launch.warps(BLOCK_K * BLOCK_S, 8, 8 if BLOCK_K * BLOCK_S <= 8192 else 16),
+        "num_stages": 1,
+        "enable_fp_fusion": True,
+    }
+    options = launch.over(options, tuned, "_group_norm_silu_nhwc_groups_whole_resident")
+    return _group_norm_silu_nhwc_groups_whole_resident, N * G, options
+
+
+def _configure_group_norm_silu_nhwc_groups_parts(
+    N: int,
+    C: int,
+    S: int,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
+    """Kernel, grid and launch options of `groups_parts` for one shape."""
+    BLOCK_S = launch.power_of_2(64)
+    BLOCK_C = launch.power_of_2(C, 1, 64)
+    options = {
+        "BLOCK_C": BLOCK_C,
+        "BLOCK_S": BLOCK_S,
+        "num_warps": 1,
+        "num_stages": 1,
+        "enable_fp_fusion": True,
+    }
+    options = launch.over(options, tuned, "_group_norm_silu_nhwc_groups_parts_resident")
+    return (
+        _group_norm_silu_nhwc_groups_parts_resident,
+        ((S + 63) // 64) * N * triton.cdiv(C, options["BLOCK_C"]),
+        options,
+    )
+
+
+def _configure_group_norm_silu_nhwc_groups_totals(
     N: int,
     G: int,
     C: int,
@@ -641,33 +961,35 @@ def _configure_group_norm_silu_nhwc_groups(
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
-    """Kernel, grid and launch options of `groups` for one shape."""
-    BLOCK_S = launch.power_of_2(S, 64)
-    BLOCK_K = launch.power_of_2(C // G, 64)
-    if BLOCK_S * BLOCK_K <= 16384 and launch.chosen(tuned, "_group_norm_silu_nhwc_groups_resident"):
+    """Kernel, grid and launch options of `groups_totals` for one shape."""
+    BLOCK_K = launch.power_of_2(C // G, 16)
+    BLOCK_PART = launch.bucket((S + 63) // 64, 64, launch.share(8192, BLOCK_K))
+    if ((S + 63) // 64 <= BLOCK_PART and BLOCK_K * BLOCK_PART <= 16384) and launch.chosen(
+        tuned, "_group_norm_silu_nhwc_groups_totals_resident"
+    ):
         options = {
-            "BLOCK_S": BLOCK_S,
+            "BLOCK_PART": BLOCK_PART,
             "BLOCK_K": BLOCK_K,
-            "num_warps": launch.warps(BLOCK_S * BLOCK_K, 32, 8 if BLOCK_S * BLOCK_K <= 8192 else 16),
+            "num_warps": launch.warps(BLOCK_K * BLOCK_PART, 8, 8 if BLOCK_K * BLOCK_PART <= 8192 else 16),
             "num_stages": 1,
             "enable_fp_fusion": True,
         }
-        options = launch.over(options, tuned, "_group_norm_silu_nhwc_groups_resident")
-        return _group_norm_silu_nhwc_groups_resident, N * G, options
+        options = launch.over(options, tuned, "_group_norm_silu_nhwc_groups_totals_resident")
+        return _group_norm_silu_nhwc_groups_totals_resident, N * G, options
     BLOCK_K = launch.power_of_2(C // G, 64)
-    if BLOCK_K <= 16384 and launch.chosen(tuned, "_group_norm_silu_nhwc_groups_streamed1"):
-        BLOCK_S = launch.power_of_2(S, 1, launch.share(4096, BLOCK_K))
+    if BLOCK_K <= 16384 and launch.chosen(tuned, "_group_norm_silu_nhwc_groups_totals_streamed1"):
+        BLOCK_PART = launch.power_of_2((S + 63) // 64, 1, launch.share(4096, BLOCK_K))
         options = {
-            "BLOCK_S": BLOCK_S,
+            "BLOCK_PART": BLOCK_PART,
             "BLOCK_K": BLOCK_K,
-            "num_warps": launch.warps(BLOCK_K * BLOCK_S, 32),
+            "num_warps": launch.warps(BLOCK_K * BLOCK_PART, 32),
             "num_stages": 3,
             "enable_fp_fusion": True,
         }
-        options = launch.over(options, tuned, "_group_norm_silu_nhwc_groups_streamed1")
-        return _group_norm_silu_nhwc_groups_streamed1, N * G, options
+        options = launch.over(options, tuned, "_group_norm_silu_nhwc_groups_totals_streamed1")
+        return _group_norm_silu_nhwc_groups_totals_streamed1, N * G, options
     BLOCK_K = launch.power_of_2(C // G, 1, 256 * (16 // width))
-    STEPS = 8
+    STEPS = launch.bucket((C // G) // BLOCK_K, 2, 4)
     options = {
         "BLOCK_K": BLOCK_K,
         "STEPS": STEPS,
@@ -675,8 +997,27 @@ def _configure_group_norm_silu_nhwc_groups(
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
-    options = launch.over(options, tuned, "_group_norm_silu_nhwc_groups_streamed2")
-    return _group_norm_silu_nhwc_groups_streamed2, N * G, options
+    options = launch.over(options, tuned, "_group_norm_silu_nhwc_groups_totals_streamed2")
+    return _group_norm_silu_nhwc_groups_totals_streamed2, N * G, options
+
+
+def _configure_group_norm_silu_nhwc_groups(N: int, C: int, S: int, *, tuned: launch.Tuning = launch.UNTUNED):
+    """Kernel, grid and launch options of `groups` for one shape."""
+    BLOCK_C = 64
+    BLOCK_S = launch.rows(S, launch.share(8192, BLOCK_C), N * triton.cdiv(C, BLOCK_C))
+    options = {
+        "BLOCK_S": BLOCK_S,
+        "BLOCK_C": BLOCK_C,
+        "num_warps": launch.warps(BLOCK_C * BLOCK_S, 64),
+        "num_stages": 1,
+        "enable_fp_fusion": True,
+    }
+    options = launch.over(options, tuned, "_group_norm_silu_nhwc_groups")
+    return (
+        _group_norm_silu_nhwc_groups,
+        N * triton.cdiv(S, options["BLOCK_S"]) * triton.cdiv(C, options["BLOCK_C"]),
+        options,
+    )
 
 
 def _group_norm_silu_nhwc__check(x, weight, bias, G):
@@ -697,32 +1038,120 @@ def _group_norm_silu_nhwc__check(x, weight, bias, G):
 def _group_norm_silu_nhwc__launch(call, dims, x, weight, bias, eps, G, y):
     """Start the kernels of `group_norm_silu_nhwc` on checked arguments; `call` remembers them for calls of this kind."""
     N, G, C, S, _ = dims
-    width = max(t.element_size() for t in (x, weight, bias))
-    kernel, grid, options = _configure_group_norm_silu_nhwc_groups(
-        N, G, C, S, width, tuned=call.tuned("groups")
-    )
-    call.start(
-        kernel,
-        grid,
-        options,
-        x,
-        weight,
-        bias,
-        y,
-        eps,
-        G,
-        C,
-        S,
-        x.stride(0),
-        x.stride(1),
-        x.stride(2),
-        weight.stride(0),
-        bias.stride(0),
-        y.stride(0),
-        y.stride(1),
-        y.stride(2),
-        INDEX=launch.index_type(x, weight, bias, y),
-    )
+    BLOCK_K = launch.power_of_2(C // G, 16)
+    BLOCK_S = launch.bucket(S, 64, launch.share(8192, BLOCK_K))
+    if S <= BLOCK_S and BLOCK_K * BLOCK_S <= 16384:
+        kernel, grid, options = _configure_group_norm_silu_nhwc_groups_whole(
+            N, G, C, S, tuned=call.tuned("groups_whole")
+        )
+        call.start(
+            kernel,
+            grid,
+            options,
+            x,
+            weight,
+            bias,
+            y,
+            eps,
+            G,
+            C,
+            S,
+            x.stride(0),
+            x.stride(1),
+            x.stride(2),
+            weight.stride(0),
+            bias.stride(0),
+            y.stride(0),
+            y.stride(1),
+            y.stride(2),
+            INDEX=launch.index_type(x, weight, bias, y),
+        )
+    else:
+        z_sum_1_parts = call.workspace(((S + 63) // 64, N, C), launch.DTYPES["f32"])
+        z_sum_2_parts = call.workspace(((S + 63) // 64, N, C), launch.DTYPES["f32"])
+        z_sum_1 = call.workspace((N, G), launch.DTYPES["f32"])
+        z_sum_2 = call.workspace((N, G), launch.DTYPES["f32"])
+        kernel, grid, options = _configure_group_norm_silu_nhwc_groups_parts(
+            N, C, S, tuned=call.tuned("groups_parts")
+        )
+        call.start(
+            kernel,
+            grid,
+            options,
+            x,
+            z_sum_1_parts,
+            z_sum_2_parts,
+            N,
+            G,
+            C,
+            S,
+            x.stride(0),
+            x.stride(1),
+            x.stride(2),
+            z_sum_1_parts.stride(0),
+            z_sum_1_parts.stride(1),
+            z_sum_1_parts.stride(2),
+            z_sum_2_parts.stride(0),
+            z_sum_2_parts.stride(1),
+            z_sum_2_parts.stride(2),
+            INDEX=launch.index_type(x, z_sum_1_parts, z_sum_2_parts),
+        )
+        width = max(t.element_size() for t in (z_sum_1_parts, z_sum_2_parts))
+        kernel, grid, options = _configure_group_norm_silu_nhwc_groups_totals(
+            N, G, C, S, width, tuned=call.tuned("groups_totals")
+        )
+        call.start(
+            kernel,
+            grid,
+            options,
+            z_sum_1_parts,
+            z_sum_2_parts,
+            z_sum_1,
+            z_sum_2,
+            G,
+            C,
+            S,
+            z_sum_1_parts.stride(0),
+            z_sum_1_parts.stride(1),
+            z_sum_1_parts.stride(2),
+            z_sum_2_parts.stride(0),
+            z_sum_2_parts.stride(1),
+            z_sum_2_parts.stride(2),
+            z_sum_1.stride(0),
+            z_sum_1.stride(1),
+            z_sum_2.stride(0),
+            z_sum_2.stride(1),
+            INDEX=launch.index_type(z_sum_1_parts, z_sum_2_parts, z_sum_1, z_sum_2),
+        )
+        kernel, grid, options = _configure_group_norm_silu_nhwc_groups(N, C, S, tuned=call.tuned("groups"))
+        call.start(
+            kernel,
+            grid,
+            options,
+            x,
+            weight,
+            bias,
+            y,
+            z_sum_1,
+            z_sum_2,
+            eps,
+            G,
+            C,
+            S,
+            x.stride(0),
+            x.stride(1),
+            x.stride(2),
+            weight.stride(0),
+            bias.stride(0),
+            y.stride(0),
+            y.stride(1),
+            y.stride(2),
+            z_sum_1.stride(0),
+            z_sum_1.stride(1),
+            z_sum_2.stride(0),
+            z_sum_2.stride(1),
+            INDEX=launch.index_type(x, weight, bias, y, z_sum_1, z_sum_2),
+        )
 
 
 def group_norm_silu_nhwc(
