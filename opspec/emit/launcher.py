@@ -8,11 +8,12 @@ per kind of call (shapes, strides, dtypes, devices, alignment) and repeats what 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from opspec.emit.host import dtype_text, host_int, linear, stored_extents, tuple_text
 from opspec.emit.names import escape
-from opspec.emit.starting import Configure, KernelLaunch, Starts
+from opspec.emit.starting import Configure, KernelLaunch, Starts, defining
 from opspec.ir.dtypes import DTypeParam, choices
 from opspec.ir.integers import Dim, Int
 from opspec.ir.program import Op, Tensor
@@ -112,6 +113,53 @@ class _Launcher(Starts):
             tensors=tensors,
             configures=configures,
         )  # fmt: skip
+
+    def _launch_all(self) -> list[Configure]:
+        """The lines that start every kernel; a small shape launches one instead of several."""
+        made: list[Configure] = []
+        grouped: list[tuple[KernelLaunch, ...]] = []
+        rest = self.launches
+        while rest:
+            count = rest[0].instead.covers if rest[0].instead is not None else 1
+            grouped.append(rest[:count])
+            rest = rest[count:]
+        alone = [k[0] if k[0].instead is None else k[0].instead.launch for k in grouped]
+        self._workspace(alone, every=alone == list(self.launches))
+        for several in grouped:
+            own = several[0].instead
+            if own is None:
+                made += self._launch(several[0])
+                continue
+            outer, self.lines = self.lines, []
+            made += self._launch(own.launch)
+            small, self.lines = self.lines, []
+            self._workspace(several, every=False)
+            for k in several:
+                made += self._launch(k)
+            large, self.lines = self.lines, outer
+            self.lines += defining(list(own.launch.choices[0].lines), own.test)
+            test = own.test[1:-1] if own.test.startswith("(") and own.test.endswith(")") else own.test
+            self.lines += [f"if {test}:", *("    " + line for line in small)]
+            self.lines += ["else:", *("    " + line for line in large)]
+        return made
+
+    def _shape(self, tensor: Tensor) -> str:
+        stored = [host_int(e, self.names) for e in stored_extents(tensor)]
+        return tuple_text(stored) if stored else "()"
+
+    def _workspace(self, launches: Sequence[KernelLaunch], *, every: bool) -> None:
+        """Lines that allocate what passes between kernels, ``every`` one or those that these launches touch."""
+        own = {t.name for t in self.op.tensors}
+        for k in launches:
+            for tensor in k.plan.block.tensors if every else k.plan.variants[0].program.tensors:
+                if tensor.name in own or tensor.name in self.allocated:
+                    continue
+                self.allocated.add(tensor.name)
+                self.names[tensor.name] = tensor.name.replace(".", "_")
+                dtype = dtype_text(tensor.dtype, self.names)
+                self.lines.append(
+                    f"{self.names[tensor.name]} = call.workspace({self._shape(tensor)}, {dtype})"
+                )
 
     def _checks(self, inputs: list[Tensor]) -> None:
         """Dtypes, shapes, devices and what the op requires of its dims."""

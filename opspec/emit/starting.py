@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from opspec.emit.configure import Choice
 from opspec.emit.describe import Pairs, Units, Words
-from opspec.emit.host import dtype_text, host_int, stored_extents, tuple_text
+from opspec.emit.host import host_int, tuple_text
 from opspec.emit.lengths import Lengths
 from opspec.emit.names import escape
 from opspec.emit.signature import KernelText, SplitText, descriptor, identifiers, pointer, stride
@@ -108,7 +108,7 @@ def streamed_tensors(plan: Plan) -> list[Tensor]:
     return found or list(program.tensors)
 
 
-def _defining(lines: Sequence[str], test: str) -> list[str]:
+def defining(lines: Sequence[str], test: str) -> list[str]:
     """The lines that set the blocks of a test, and what those are made from."""
     wanted, found = set(BLOCK.findall(test)), []
     for line in reversed(lines):
@@ -156,53 +156,6 @@ class Starts:
         self.typed: set[str] = set()
         self.merged: set[str] = set()
         self.allocated: set[str] = set()
-
-    def _launch_all(self) -> list[Configure]:
-        """The lines that start every kernel; a small shape launches one instead of several."""
-        made: list[Configure] = []
-        grouped: list[tuple[KernelLaunch, ...]] = []
-        rest = self.launches
-        while rest:
-            count = rest[0].instead.covers if rest[0].instead is not None else 1
-            grouped.append(rest[:count])
-            rest = rest[count:]
-        alone = [k[0] if k[0].instead is None else k[0].instead.launch for k in grouped]
-        self._workspace(alone, every=alone == list(self.launches))
-        for several in grouped:
-            own = several[0].instead
-            if own is None:
-                made += self._launch(several[0])
-                continue
-            outer, self.lines = self.lines, []
-            made += self._launch(own.launch)
-            small, self.lines = self.lines, []
-            self._workspace(several, every=False)
-            for k in several:
-                made += self._launch(k)
-            large, self.lines = self.lines, outer
-            self.lines += _defining(list(own.launch.choices[0].lines), own.test)
-            test = own.test[1:-1] if own.test.startswith("(") and own.test.endswith(")") else own.test
-            self.lines += [f"if {test}:", *("    " + line for line in small)]
-            self.lines += ["else:", *("    " + line for line in large)]
-        return made
-
-    def _shape(self, tensor: Tensor) -> str:
-        stored = [host_int(e, self.names) for e in stored_extents(tensor)]
-        return tuple_text(stored) if stored else "()"
-
-    def _workspace(self, launches: Sequence[KernelLaunch], *, every: bool) -> None:
-        """Lines that allocate what passes between kernels, ``every`` one or those that these launches touch."""
-        own = {t.name for t in self.op.tensors}
-        for k in launches:
-            for tensor in k.plan.block.tensors if every else k.plan.variants[0].program.tensors:
-                if tensor.name in own or tensor.name in self.allocated:
-                    continue
-                self.allocated.add(tensor.name)
-                self.names[tensor.name] = tensor.name.replace(".", "_")
-                dtype = dtype_text(tensor.dtype, self.names)
-                self.lines.append(
-                    f"{self.names[tensor.name]} = call.workspace({self._shape(tensor)}, {dtype})"
-                )
 
     def _launch(self, k: KernelLaunch) -> list[Configure]:
         name = f"_configure_{escape(self.op.name)}_{k.plan.block.name}"
@@ -461,7 +414,7 @@ class Starts:
             indent = ""
             body = list(choice.lines)
             if choice.test is not None:
-                needed = _defining(body, choice.test)
+                needed = defining(body, choice.test)
                 out += needed
                 body = [line for line in body if line not in needed]
                 out.append(f'if {choice.test} and launch.chosen(tuned, "{text.name}"):')

@@ -101,7 +101,7 @@ def test_each_index_is_a_part_where_that_fills_a_device():
     made = show_boundary(split(text))
     assert "v.sum.2.parts[c < C, n < N] = sum[s < S]" in made
     # what is summed about means is so about those of its part
-    assert "v.sum.1.parts[c, n] / implicit f32(int(S))" in made
+    assert "v.sum.1.parts[c, n] * reciprocal(implicit f32(int(S)))" in made
 
 
 def test_equal_totals_are_one():
