@@ -188,12 +188,12 @@ def _roles(always: bool, device: str) -> Iterator[None]:
     """Take kernels whose warps have roles however few tiles there are, on the CPU too; or as a launch would."""
     from opspec.runtime import warp_specialised as warps
 
-    before = warps.FILLED, warps.INTERPRETED
-    warps.FILLED, warps.INTERPRETED = (0, device == "cpu") if always else before
+    before = warps.ALWAYS, warps.INTERPRETED
+    warps.ALWAYS, warps.INTERPRETED = (True, device == "cpu") if always else before
     try:
         yield
     finally:
-        warps.FILLED, warps.INTERPRETED = before
+        warps.ALWAYS, warps.INTERPRETED = before
 
 
 def _run_case(

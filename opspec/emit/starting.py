@@ -470,7 +470,8 @@ class Starts:
         axes = {a.name: host_int(a.extent, self.names) for a in variant.program.axes}
         batch = [axes[a] for a in variant.roles.grid if a not in text.blocks]
         blocks = dict(zip((product.rows, product.columns, product.k), choice.sides, strict=True))
-        sizes = [axes[product.rows], axes[product.columns], *([" * ".join(batch)] if batch else [])]
+        deep = " * ".join(axes[a] for a in variant.roles.stream + variant.roles.tile)
+        sizes = [axes[product.rows], axes[product.columns], deep, *([" * ".join(batch)] if batch else [])]
         inner = [
             f"tiles = {choice.specialised}",
             "# rows, columns, depth, slots: the tile whose programs end first",

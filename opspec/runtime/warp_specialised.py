@@ -188,25 +188,32 @@ def storable(*results: torch.Tensor) -> bool:
 
 Tile = tuple[int, int, int, int]
 INTERPRETED = False  # whether kernels of this kind run on the CPU, as ``verify`` does
-FILLED = 15  # of 16 multiprocessors have a tile at least
+ALWAYS = False  # whether they are taken whatever the shape, as ``verify`` does in turns
+STEPS = 16
 AGAIN = 64  # rows and columns of a tile for which bringing operands takes as long as multiplying them
 
 
 def pick_tile(
-    tiles: Sequence[Tile], rows: int, columns: int, batch: int = 1, multiprocessors: int = 132
+    tiles: Sequence[Tile], rows: int, columns: int, depth: int, batch: int = 1, multiprocessors: int = 132
 ) -> Tile | None:
-    """The tile (rows, columns, depth, stages) whose programs end first, or None where none fills a device.
+    """The tile (rows, columns, depth, slots) whose programs end first, or None where Triton's own pipeline is faster.
 
-    Each multiprocessor takes one tile after the other; the last round may be a part of one. Tiles come with the
-    best first: of two that end together it is taken.
+    That is where no tile fills a device, and where a sum of ``depth`` takes few steps, behind which both groups end at
+    once. Each multiprocessor takes one tile after the other; the last round may be a part of one. Of two tiles
+    that end together the one that brings less is taken.
     """
 
-    def rounds(tile: Tile) -> tuple[int, int]:
-        count = triton.cdiv(rows, tile[0]) * triton.cdiv(columns, tile[1]) * batch
-        return count, triton.cdiv(count, multiprocessors) * tile[0] * tile[1]
+    def time(tile: Tile) -> float:
+        rounds = triton.cdiv(count(tile), multiprocessors)
+        return float(rounds * tile[0] * tile[1] * (1 + AGAIN * (1 / tile[0] + 1 / tile[1])))
 
-    filling = [t for t in tiles if 16 * rounds(t)[0] >= FILLED * multiprocessors]
-    return min(filling, key=lambda t: rounds(t)[1] * (1 + AGAIN * (1 / t[0] + 1 / t[1])), default=None)
+    def count(tile: Tile) -> int:
+        return int(triton.cdiv(rows, tile[0]) * triton.cdiv(columns, tile[1]) * batch)
+
+    filling = [
+        t for t in tiles if ALWAYS or (launch.fills(count(t), multiprocessors) and depth >= STEPS * t[2])
+    ]
+    return min(filling, key=time, default=None)
 
 
 def layout_of(block: Sequence[int], dtype: torch.dtype) -> Any:

@@ -101,8 +101,9 @@ def test_offsets_beyond_31_bits_are_formed_in_64():
 )
 def test_the_tile_whose_programs_end_first(rows: int, columns: int, wanted: tuple[int, int] | None):
     tiles = ((128, 256, 64, 3), (256, 128, 64, 4), (128, 128, 64, 6))
-    found = pick_tile(tiles, rows, columns)
+    found = pick_tile(tiles, rows, columns, 1024)
     assert (found and found[:2]) == wanted
+    assert pick_tile(tiles, rows, columns, 512) is None  # few steps between ends
 
 
 @pytest.mark.parametrize("folded", [False, True])

@@ -482,7 +482,7 @@ def _configure_gated_mlp_gate(
     if specialised and width < 4 and launch.chosen(tuned, "_gated_mlp_gate_warp_specialised"):
         tiles = ((128, 128, 64, 4),)
         # rows, columns, depth, slots: the tile whose programs end first
-        own = warps.pick_tile(tiles, M, N)
+        own = warps.pick_tile(tiles, M, N, K)
         if own is not None:
             BLOCK_M, BLOCK_N, BLOCK_K, STAGES = own
             options = {

@@ -434,7 +434,7 @@ def _configure_linear_gelu_layer(
     if specialised and width < 4 and launch.chosen(tuned, "_linear_gelu_layer_warp_specialised"):
         tiles = ((128, 256, 64, 3), (256, 128, 64, 4), (128, 128, 64, 6))
         # rows, columns, depth, slots: the tile whose programs end first
-        own = warps.pick_tile(tiles, M, N)
+        own = warps.pick_tile(tiles, M, N, K)
         if own is not None:
             BLOCK_M, BLOCK_N, BLOCK_K, STAGES = own
             options = {

@@ -600,7 +600,7 @@ def _configure_lora_down(
     if specialised and width < 4 and launch.chosen(tuned, "_lora_down_warp_specialised"):
         tiles = ((128, 256, 64, 3), (256, 128, 64, 4), (128, 128, 64, 6))
         # rows, columns, depth, slots: the tile whose programs end first
-        own = warps.pick_tile(tiles, M, R)
+        own = warps.pick_tile(tiles, M, R, K)
         if own is not None:
             BLOCK_M, BLOCK_R, BLOCK_K, STAGES = own
             options = {

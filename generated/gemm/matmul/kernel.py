@@ -396,7 +396,7 @@ def _configure_matmul_product(
     if specialised and width < 4 and launch.chosen(tuned, "_matmul_product_warp_specialised"):
         tiles = ((128, 256, 64, 3), (256, 128, 64, 4), (128, 128, 64, 6))
         # rows, columns, depth, slots: the tile whose programs end first
-        own = warps.pick_tile(tiles, M, N)
+        own = warps.pick_tile(tiles, M, N, K)
         if own is not None:
             BLOCK_M, BLOCK_N, BLOCK_K, STAGES = own
             options = {
@@ -1040,7 +1040,7 @@ def _configure_matmul_nt_product(
     if specialised and width < 4 and launch.chosen(tuned, "_matmul_nt_product_warp_specialised"):
         tiles = ((128, 256, 64, 3), (256, 128, 64, 4), (128, 128, 64, 6))
         # rows, columns, depth, slots: the tile whose programs end first
-        own = warps.pick_tile(tiles, M, N)
+        own = warps.pick_tile(tiles, M, N, K)
         if own is not None:
             BLOCK_M, BLOCK_N, BLOCK_K, STAGES = own
             options = {
@@ -1684,7 +1684,7 @@ def _configure_matmul_tn_product(
     if specialised and width < 4 and launch.chosen(tuned, "_matmul_tn_product_warp_specialised"):
         tiles = ((128, 256, 64, 3), (256, 128, 64, 4), (128, 128, 64, 6))
         # rows, columns, depth, slots: the tile whose programs end first
-        own = warps.pick_tile(tiles, M, N)
+        own = warps.pick_tile(tiles, M, N, K)
         if own is not None:
             BLOCK_M, BLOCK_N, BLOCK_K, STAGES = own
             options = {
@@ -2328,7 +2328,7 @@ def _configure_matmul_tt_product(
     if specialised and width < 4 and launch.chosen(tuned, "_matmul_tt_product_warp_specialised"):
         tiles = ((128, 256, 64, 3), (256, 128, 64, 4), (128, 128, 64, 6))
         # rows, columns, depth, slots: the tile whose programs end first
-        own = warps.pick_tile(tiles, M, N)
+        own = warps.pick_tile(tiles, M, N, K)
         if own is not None:
             BLOCK_M, BLOCK_N, BLOCK_K, STAGES = own
             options = {

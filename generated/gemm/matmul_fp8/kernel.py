@@ -448,7 +448,7 @@ def _configure_matmul_fp8_product(
     if specialised and width < 4 and launch.chosen(tuned, "_matmul_fp8_product_warp_specialised"):
         tiles = ((256, 128, 128, 4), (128, 128, 128, 6))
         # rows, columns, depth, slots: the tile whose programs end first
-        own = warps.pick_tile(tiles, M, N)
+        own = warps.pick_tile(tiles, M, N, K)
         if own is not None:
             BLOCK_M, BLOCK_N, BLOCK_K, STAGES = own
             options = {
@@ -1164,7 +1164,7 @@ def _configure_matmul_fp8_block_product(
         ):
             tiles = ((256, 128, 128, 4), (128, 128, 128, 6))
             # rows, columns, depth, slots: the tile whose programs end first
-            own = warps.pick_tile(tiles, M, N)
+            own = warps.pick_tile(tiles, M, N, K // S * S)
             if own is not None:
                 BLOCK_M, BLOCK_N, BLOCK_S, STAGES = own
                 options = {
