@@ -511,7 +511,7 @@ class Starts:
             shapes.append(tuple_text(own))
         last = f"return {warps.name}, launch.resident({count}, 8), options, {tuple_text(shapes)}"
         chosen += [f"if {' and '.join(fits)}:", f"    {last}"] if fits else [last]
-        test = f'specialised and width < 4 and launch.chosen(tuned, "{warps.name}")'
+        test = f'launch.chosen(tuned, "{warps.name}") and specialised and width < 4'
         return [f"if {test}:", *(f"    {line}" for line in inner), *(f"        {line}" for line in chosen)]
 
     def _described(self, k: KernelLaunch, text: KernelText, described: KernelText, grid: str) -> list[str]:

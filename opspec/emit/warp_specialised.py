@@ -9,6 +9,7 @@ all that its stream loads enters the matrix unit as it is stored; anything else 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -43,6 +44,7 @@ MOST_SUMS = 2  # accumulators of a group of warps beside each other
 LOADED = 2  # vectors or tiles that the epilogue may load along one axis before registers run out
 WIDTHS = frozenset({8, 16})  # bits of an operand
 OWN = re.compile(r"@(\w+)")
+COUNTED = re.compile(r"(\s*for )(\w+)( in .*)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -298,11 +300,20 @@ class _Specialised(Printer):
         self.lines, self.level, self.scopes, self.masks = [], 1, [{}], 0
         body()
         self.drop_unused()
+        self.drop_counters()
         params, constexprs = self.parameters("\n".join(self.lines))
         name = shorten(f"{self.name.removesuffix('_warp_specialised')}_{role}")
         own = RoleText(name=name, doc=doc, params=params, constexprs=constexprs, lines=tuple(self.lines))
         self.functions.append(own)
         return own
+
+    def drop_counters(self) -> None:
+        """Leave loops that only count without a name."""
+        words = Counter(w for line in self.lines for w in re.findall(r"[A-Za-z_]\w*", line))
+        for k, line in enumerate(self.lines):
+            counted = COUNTED.match(line)
+            if counted and words[counted[2]] == 1:
+                self.lines[k] = f"{counted[1]}_{counted[3]}"
 
     def tiles_loop(self, total: str) -> None:
         self.put(f"for tile in range(gl.program_id(0), {total}, gl.num_programs(0)):")
@@ -367,7 +378,8 @@ class _Specialised(Printer):
         waves = {name: self.fresh(f"{name}_waves") for name in form.sums}
         for held in waves.values():
             self.put(f"{held} = ()")
-        self.waves()
+        self.put("for _ in gl.static_range(@WAVES):")
+        self.level += 1
         for held in waves.values():
             self.put(f"{held} += (gl.zeros((64, {self.blocks[form.columns]}), gl.float32, @LAYOUT),)")
         self.level -= 1

@@ -1164,7 +1164,7 @@ def _attention__unfused_scores_streamed_multiply(
         l_first = pid_l * BLOCK_L + WHO * (BLOCK_L // 2)
         t_first = pid_t * BLOCK_T
         s_sum_waves = ()
-        for wave in gl.static_range(WAVES):
+        for _ in gl.static_range(WAVES):
             s_sum_waves += (gl.zeros((64, BLOCK_T), gl.float32, LAYOUT),)
         for d_start in range(0, D, BLOCK_D):
             warps.await_filled(filled, slot, phase)
@@ -1832,7 +1832,7 @@ def _attention__unfused_values_multiply(
         l_first = pid_l * BLOCK_L + WHO * (BLOCK_L // 2)
         d_first = pid_d * BLOCK_D
         o_waves = ()
-        for wave in gl.static_range(WAVES):
+        for _ in gl.static_range(WAVES):
             o_waves += (gl.zeros((64, BLOCK_D), gl.float32, LAYOUT),)
         for t_start in range(0, T, BLOCK_T):
             warps.await_filled(filled, slot, phase)
@@ -2168,12 +2168,14 @@ def _configure_attention__unfused_scores(
             options,
             None,
         )
-    if specialised and width < 4 and launch.chosen(
-        tuned, "_attention__unfused_scores_streamed_warp_specialised"
+    if (
+        launch.chosen(tuned, "_attention__unfused_scores_streamed_warp_specialised")
+        and specialised
+        and width < 4
     ):
         tiles = ((128, 256, 64, 3), (256, 128, 64, 4), (128, 128, 64, 6))
         # rows, columns, depth, slots: the tile whose programs end first
-        own = warps.pick_tile(tiles, L, T, B * Hq)
+        own = warps.pick_tile(tiles, L, T, D, B * Hq)
         if own is not None:
             BLOCK_L, BLOCK_T, BLOCK_D, STAGES = own
             options = {
@@ -2382,10 +2384,10 @@ def _configure_attention__unfused_values(
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `values` for one shape."""
-    if specialised and width < 4 and launch.chosen(tuned, "_attention__unfused_values_warp_specialised"):
+    if launch.chosen(tuned, "_attention__unfused_values_warp_specialised") and specialised and width < 4:
         tiles = ((128, 256, 64, 3), (256, 128, 64, 4), (128, 128, 64, 6))
         # rows, columns, depth, slots: the tile whose programs end first
-        own = warps.pick_tile(tiles, L, D, B * Hq)
+        own = warps.pick_tile(tiles, L, D, T, B * Hq)
         if own is not None:
             BLOCK_L, BLOCK_D, BLOCK_T, STAGES = own
             options = {

@@ -176,7 +176,7 @@ def _gated_mlp_gate_multiply(
         n_first = pid_n * BLOCK_N
         g_waves = ()
         u_waves = ()
-        for wave in gl.static_range(WAVES):
+        for _ in gl.static_range(WAVES):
             g_waves += (gl.zeros((64, BLOCK_N), gl.float32, LAYOUT),)
             u_waves += (gl.zeros((64, BLOCK_N), gl.float32, LAYOUT),)
         for k_start in range(0, K, BLOCK_K):
@@ -479,7 +479,7 @@ def _configure_gated_mlp_gate(
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `gate` for one shape."""
-    if specialised and width < 4 and launch.chosen(tuned, "_gated_mlp_gate_warp_specialised"):
+    if launch.chosen(tuned, "_gated_mlp_gate_warp_specialised") and specialised and width < 4:
         tiles = ((128, 128, 64, 4),)
         # rows, columns, depth, slots: the tile whose programs end first
         own = warps.pick_tile(tiles, M, N, K)

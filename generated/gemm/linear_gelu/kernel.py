@@ -162,7 +162,7 @@ def _linear_gelu_layer_multiply(
         m_first = pid_m * BLOCK_M + WHO * (BLOCK_M // 2)
         n_first = pid_n * BLOCK_N
         y_sum_waves = ()
-        for wave in gl.static_range(WAVES):
+        for _ in gl.static_range(WAVES):
             y_sum_waves += (gl.zeros((64, BLOCK_N), gl.float32, LAYOUT),)
         for k_start in range(0, K, BLOCK_K):
             warps.await_filled(filled, slot, phase)
@@ -431,7 +431,7 @@ def _configure_linear_gelu_layer(
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `layer` for one shape."""
-    if specialised and width < 4 and launch.chosen(tuned, "_linear_gelu_layer_warp_specialised"):
+    if launch.chosen(tuned, "_linear_gelu_layer_warp_specialised") and specialised and width < 4:
         tiles = ((128, 256, 64, 3), (256, 128, 64, 4), (128, 128, 64, 6))
         # rows, columns, depth, slots: the tile whose programs end first
         own = warps.pick_tile(tiles, M, N, K)

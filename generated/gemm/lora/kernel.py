@@ -149,7 +149,7 @@ def _lora_down_multiply(
         m_first = pid_m * BLOCK_M + WHO * (BLOCK_M // 2)
         r_first = pid_r * BLOCK_R
         t_waves = ()
-        for wave in gl.static_range(WAVES):
+        for _ in gl.static_range(WAVES):
             t_waves += (gl.zeros((64, BLOCK_R), gl.float32, LAYOUT),)
         for k_start in range(0, K, BLOCK_K):
             warps.await_filled(filled, slot, phase)
@@ -597,7 +597,7 @@ def _configure_lora_down(
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `down` for one shape."""
-    if specialised and width < 4 and launch.chosen(tuned, "_lora_down_warp_specialised"):
+    if launch.chosen(tuned, "_lora_down_warp_specialised") and specialised and width < 4:
         tiles = ((128, 256, 64, 3), (256, 128, 64, 4), (128, 128, 64, 6))
         # rows, columns, depth, slots: the tile whose programs end first
         own = warps.pick_tile(tiles, M, R, K)

@@ -168,10 +168,10 @@ def _matmul_fp8_product_multiply(
         m_first = pid_m * BLOCK_M + WHO * (BLOCK_M // 2)
         n_first = pid_n * BLOCK_N
         c_sum_waves = ()
-        for wave in gl.static_range(WAVES):
+        for _ in gl.static_range(WAVES):
             c_sum_waves += (gl.zeros((64, BLOCK_N), gl.float32, LAYOUT),)
         c_sum_step = gl.zeros((64, BLOCK_N), gl.float32, LAYOUT)
-        for k_start in range(0, K, BLOCK_K):
+        for _ in range(0, K, BLOCK_K):
             warps.await_filled(filled, slot, phase)
             a = a_tiles.index(slot)
             b = b_tiles.index(slot).permute((1, 0))
@@ -445,7 +445,7 @@ def _configure_matmul_fp8_product(
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `product` for one shape."""
-    if specialised and width < 4 and launch.chosen(tuned, "_matmul_fp8_product_warp_specialised"):
+    if launch.chosen(tuned, "_matmul_fp8_product_warp_specialised") and specialised and width < 4:
         tiles = ((256, 128, 128, 4), (128, 128, 128, 6))
         # rows, columns, depth, slots: the tile whose programs end first
         own = warps.pick_tile(tiles, M, N, K)
@@ -930,7 +930,7 @@ def _matmul_fp8_block_product_streamed0_multiply(
         m_first = pid_m * BLOCK_M + WHO * (BLOCK_M // 2)
         n_first = pid_n * BLOCK_N
         c_waves = ()
-        for wave in gl.static_range(WAVES):
+        for _ in gl.static_range(WAVES):
             c_waves += (gl.zeros((64, BLOCK_N), gl.float32, LAYOUT),)
         a_scale_ahead = ()
         b_scale_ahead = ()
@@ -1159,8 +1159,10 @@ def _configure_matmul_fp8_block_product(
     """Kernel, grid and launch options of `product` for one shape."""
     BLOCK_S = launch.power_of_2(S, 32)
     if BLOCK_S <= 128 and launch.chosen(tuned, "_matmul_fp8_block_product_streamed0"):
-        if specialised and width < 4 and launch.chosen(
-            tuned, "_matmul_fp8_block_product_streamed0_warp_specialised"
+        if (
+            launch.chosen(tuned, "_matmul_fp8_block_product_streamed0_warp_specialised")
+            and specialised
+            and width < 4
         ):
             tiles = ((256, 128, 128, 4), (128, 128, 128, 6))
             # rows, columns, depth, slots: the tile whose programs end first

@@ -986,7 +986,7 @@ def _linear_cross_entropy__unfused_logits_multiply(
         m_first = pid_m * BLOCK_M + WHO * (BLOCK_M // 2)
         v_first = pid_v * BLOCK_V
         z_waves = ()
-        for wave in gl.static_range(WAVES):
+        for _ in gl.static_range(WAVES):
             z_waves += (gl.zeros((64, BLOCK_V), gl.float32, LAYOUT),)
         for k_start in range(0, K, BLOCK_K):
             warps.await_filled(filled, slot, phase)
@@ -1403,12 +1403,14 @@ def _configure_linear_cross_entropy__unfused_logits(
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `logits` for one shape."""
-    if specialised and width < 4 and launch.chosen(
-        tuned, "_linear_cross_entropy__unfused_logits_warp_specialised"
+    if (
+        launch.chosen(tuned, "_linear_cross_entropy__unfused_logits_warp_specialised")
+        and specialised
+        and width < 4
     ):
         tiles = ((256, 128, 64, 3), (128, 128, 64, 5))
         # rows, columns, depth, slots: the tile whose programs end first
-        own = warps.pick_tile(tiles, M, V)
+        own = warps.pick_tile(tiles, M, V, K)
         if own is not None:
             BLOCK_M, BLOCK_V, BLOCK_K, STAGES = own
             options = {

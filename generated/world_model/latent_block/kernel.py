@@ -1144,7 +1144,7 @@ def _latent_block_out_streamed0_multiply(
         l_first = pid_l * BLOCK_L + WHO * (BLOCK_L // 2)
         c_first = pid_c * BLOCK_C
         y_waves = ()
-        for wave in gl.static_range(WAVES):
+        for _ in gl.static_range(WAVES):
             y_waves += (gl.zeros((64, BLOCK_C), gl.float32, LAYOUT),)
         for h in range(H):
             warps.await_filled(filled, slot, phase)
@@ -1517,10 +1517,10 @@ def _configure_latent_block_out(
     """Kernel, grid and launch options of `out` for one shape."""
     BLOCK_D = launch.power_of_2(D, 16)
     if BLOCK_D <= 128 and launch.chosen(tuned, "_latent_block_out_streamed0"):
-        if specialised and width < 4 and launch.chosen(tuned, "_latent_block_out_streamed0_warp_specialised"):
+        if launch.chosen(tuned, "_latent_block_out_streamed0_warp_specialised") and specialised and width < 4:
             tiles = ((128, 256, 64, 3), (256, 128, 64, 4), (128, 128, 64, 6))
             # rows, columns, depth, slots: the tile whose programs end first
-            own = warps.pick_tile(tiles, L, D * H, B)
+            own = warps.pick_tile(tiles, L, D * H, H * D, B)
             if own is not None:
                 BLOCK_L, BLOCK_C, BLOCK_D, STAGES = own
                 options = {
@@ -3293,7 +3293,7 @@ def _latent_block__three_kernels_out_streamed0_multiply(
         l_first = pid_l * BLOCK_L + WHO * (BLOCK_L // 2)
         c_first = pid_c * BLOCK_C
         y_waves = ()
-        for wave in gl.static_range(WAVES):
+        for _ in gl.static_range(WAVES):
             y_waves += (gl.zeros((64, BLOCK_C), gl.float32, LAYOUT),)
         for h in range(H):
             warps.await_filled(filled, slot, phase)
@@ -3670,12 +3670,14 @@ def _configure_latent_block__three_kernels_out(
     """Kernel, grid and launch options of `out` for one shape."""
     BLOCK_D = launch.power_of_2(D, 16)
     if BLOCK_D <= 128 and launch.chosen(tuned, "_latent_block__three_kernels_out_streamed0"):
-        if specialised and width < 4 and launch.chosen(
-            tuned, "_latent_block__three_kernels_out_streamed0_warp_specialised"
+        if (
+            launch.chosen(tuned, "_latent_block__three_kernels_out_streamed0_warp_specialised")
+            and specialised
+            and width < 4
         ):
             tiles = ((128, 256, 64, 3), (256, 128, 64, 4), (128, 128, 64, 6))
             # rows, columns, depth, slots: the tile whose programs end first
-            own = warps.pick_tile(tiles, L, D * H, B)
+            own = warps.pick_tile(tiles, L, D * H, H * D, B)
             if own is not None:
                 BLOCK_L, BLOCK_C, BLOCK_D, STAGES = own
                 options = {
@@ -5009,7 +5011,7 @@ def _latent_block__naive_scores_streamed_multiply(
         i_first = pid_i * BLOCK_I + WHO * (BLOCK_I // 2)
         j_first = pid_j * BLOCK_J
         s_waves = ()
-        for wave in gl.static_range(WAVES):
+        for _ in gl.static_range(WAVES):
             s_waves += (gl.zeros((64, BLOCK_J), gl.float32, LAYOUT),)
         for d_start in range(0, D, BLOCK_D):
             warps.await_filled(filled, slot, phase)
@@ -5662,7 +5664,7 @@ def _latent_block__naive_values_multiply(
         i_first = pid_i * BLOCK_I + WHO * (BLOCK_I // 2)
         d_first = pid_d * BLOCK_D
         o_waves = ()
-        for wave in gl.static_range(WAVES):
+        for _ in gl.static_range(WAVES):
             o_waves += (gl.zeros((64, BLOCK_D), gl.float32, LAYOUT),)
         for j_start in range(0, L, BLOCK_J):
             warps.await_filled(filled, slot, phase)
@@ -6089,7 +6091,7 @@ def _latent_block__naive_out_streamed0_multiply(
         l_first = pid_l * BLOCK_L + WHO * (BLOCK_L // 2)
         c_first = pid_c * BLOCK_C
         y_waves = ()
-        for wave in gl.static_range(WAVES):
+        for _ in gl.static_range(WAVES):
             y_waves += (gl.zeros((64, BLOCK_C), gl.float32, LAYOUT),)
         for h in range(H):
             warps.await_filled(filled, slot, phase)
@@ -6437,12 +6439,14 @@ def _configure_latent_block__naive_scores(
             options,
             None,
         )
-    if specialised and width < 4 and launch.chosen(
-        tuned, "_latent_block__naive_scores_streamed_warp_specialised"
+    if (
+        launch.chosen(tuned, "_latent_block__naive_scores_streamed_warp_specialised")
+        and specialised
+        and width < 4
     ):
         tiles = ((128, 256, 64, 3), (256, 128, 64, 4), (128, 128, 64, 6))
         # rows, columns, depth, slots: the tile whose programs end first
-        own = warps.pick_tile(tiles, L, L, B * H)
+        own = warps.pick_tile(tiles, L, L, D, B * H)
         if own is not None:
             BLOCK_I, BLOCK_J, BLOCK_D, STAGES = own
             options = {
@@ -6652,10 +6656,10 @@ def _configure_latent_block__naive_values(
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `values` for one shape."""
-    if specialised and width < 4 and launch.chosen(tuned, "_latent_block__naive_values_warp_specialised"):
+    if launch.chosen(tuned, "_latent_block__naive_values_warp_specialised") and specialised and width < 4:
         tiles = ((128, 256, 64, 3), (256, 128, 64, 4), (128, 128, 64, 6))
         # rows, columns, depth, slots: the tile whose programs end first
-        own = warps.pick_tile(tiles, L, D, B * H)
+        own = warps.pick_tile(tiles, L, D, L, B * H)
         if own is not None:
             BLOCK_I, BLOCK_D, BLOCK_J, STAGES = own
             options = {
@@ -6789,12 +6793,14 @@ def _configure_latent_block__naive_out(
     """Kernel, grid and launch options of `out` for one shape."""
     BLOCK_D = launch.power_of_2(D, 16)
     if BLOCK_D <= 128 and launch.chosen(tuned, "_latent_block__naive_out_streamed0"):
-        if specialised and width < 4 and launch.chosen(
-            tuned, "_latent_block__naive_out_streamed0_warp_specialised"
+        if (
+            launch.chosen(tuned, "_latent_block__naive_out_streamed0_warp_specialised")
+            and specialised
+            and width < 4
         ):
             tiles = ((128, 256, 64, 3), (256, 128, 64, 4), (128, 128, 64, 6))
             # rows, columns, depth, slots: the tile whose programs end first
-            own = warps.pick_tile(tiles, L, D * H, B)
+            own = warps.pick_tile(tiles, L, D * H, H * D, B)
             if own is not None:
                 BLOCK_L, BLOCK_C, BLOCK_D, STAGES = own
                 options = {
