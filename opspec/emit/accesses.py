@@ -8,7 +8,8 @@ from dataclasses import replace
 from opspec.emit.describe import Pairs, Tile, Units, Words, paired_axes
 from opspec.emit.expressions import ATOM, TL, Expressions, literal, wrap
 from opspec.emit.names import escape
-from opspec.emit.narrow import Narrow, scaled_rows
+from opspec.emit.narrow import Narrow
+from opspec.emit.parts import narrow_rows
 from opspec.emit.signature import block_names, count_name, descriptor, identifiers, pointer, stride
 from opspec.ir.dtypes import F8E5M2, F32, I4, DType, DTypeParam, Storage, compute_dtype
 from opspec.ir.integers import FloorDiv, Int, index
@@ -48,9 +49,11 @@ class Accesses:
         self.placed = {a for tile in tiles.values() for a in tile}
         self.paired = paired_axes(tiles)
         self.narrow = halves
-        # the sum that may go in parts, one for each warp: rows in registers, which descriptors bring
-        own = scaled_rows(program, self.narrow)
-        self.parted = own if any(isinstance(t, Words) for t in tiles.values()) else None
+        # the sum that may go in parts, one for each warp
+        self.parted = narrow_rows(program, self.narrow, tiles)
+        words = [t[-1] for t in tiles.values() if isinstance(t, Words)]
+        self.packed_axis = words[0] if words and words[0] is not None else ""
+        self.in_parts = "PARTS" if self.parted else "1"
         self.fetched = {s.var.name: s for s in statements(program.body) if isinstance(s, Fetch)}
         self.factors: dict[str, Value] = {}  # of rows in 16 bits, what multiplies the result of their product
         self.blocks = block_names(program.axes)
@@ -136,7 +139,9 @@ class Accesses:
         first = self.started.get(axis)
         if axis in self.shared:
             first = self.names.get(f"{axis}.first")
-        if first is None or divisor.free_indices() or divisor.tensors() or divisor.constant is not None:
+        if first is None or divisor.free_indices() or divisor.tensors():
+            return None
+        if divisor.constant is not None and not (self.narrow.packed and axis in self.started):
             return None
         block, text = self.blocks[axis], self.x.integer(divisor, ())[0]
         # steps of few instructions don't wait for a division where tile and group are one
@@ -147,7 +152,7 @@ class Accesses:
         count = sum(flag.startswith(kind) for flag in self.edges)
         flag = known[0] if known else block.replace("BLOCK", kind, 1) + (f"_{count + 1}" if count else "")
         self.edges[flag] = divisor, block
-        parts = [] if kind == "PARTIAL" else ["PARTS" if self.parted else "1"]
+        parts = [] if kind == "PARTIAL" else [self.in_parts]
         return self.x.call(call, first, self.names[axis], text, flag, *parts)[0]
 
     def element(self, dtype: DTypeParam) -> str:
@@ -186,6 +191,8 @@ class Accesses:
     def places(self, axis: str) -> str:
         """The places of a block dimension behind its first one, in the order in which the kernel holds them."""
         block = self.blocks[axis]
+        if self.parted and axis == self.packed_axis:
+            return self.x.call("eights", block, self.in_parts)[0]
         return self.x.call("interleaved", block)[0] if axis in self.paired else f"tl.arange(0, {block})"
 
     def fetch_tile(self, s: Fetch) -> None:
@@ -203,9 +210,13 @@ class Accesses:
             self.x.stored[s.var.name] = to
             above = s.var.name in self.narrow.lifted
             self.x.lifted |= {s.var.name} & self.narrow.lifted
-            text = self.x.call("lifted_words" if above else "unpacked", text, self.x.storage(to))[0]
+            args = [text, self.x.storage(to), *([self.in_parts] if above or self.parted else [])]
+            name = "lifted_words" if above else "unpacked_words" if self.parted else "unpacked"
+            text = self.x.call(name, *args)[0]
         if kept != s.var.axes:
             text += ".T"
+        if self.parted and not isinstance(tile, Words) and self.packed_axis in s.var.axes:
+            text = self.x.call("mixed", text, str(s.var.axes.index(self.packed_axis)), self.in_parts)[0]
         stored = self.tensor(s.tensor).dtype
         if not isinstance(tile, Words):
             self.raw[s.var.name] = stored
@@ -239,7 +250,7 @@ class Accesses:
         always = self.outside(s.masks)
         text = load(s.masks)
         if len(always) < len(s.masks):
-            text = f"{text} if {self.edge} else {load(always)}"
+            text = load(always) if self.part is False else f"{text} if {self.edge} else {load(always)}"
         self.names[axis] = own
         self.put(f"{s.var.name} = {self.x.call('nibbles', text)[0]}")
         if beside:  # the last byte may hold one element alone
@@ -289,9 +300,10 @@ class Accesses:
             self.raw[s.var.name] = tensor.dtype
         elif (widened := compute_dtype(tensor.dtype)) != tensor.dtype and not packed:
             suffix = f".to({TL[widened.name]})"
-        text = load(s.masks) + suffix
         always = self.outside(s.masks)
-        if len(always) < len(s.masks) and len(s.var.axes) > 1 and not general and not packed:
+        inner = len(always) < len(s.masks) and len(s.var.axes) > 1 and not general and not packed
+        text = load(always if inner and self.part is False else s.masks) + suffix
+        if inner and self.part is not False:
             # inside, the place of a tile says what the mask would; a vector's costs nothing, and Triton then
             # fetches it ahead
             text = f"{text} if {self.edge} else {load(always)}{suffix}"

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 from opspec.emit.accesses import Accesses, segment_places
 from opspec.emit.expressions import wrap
 from opspec.emit.running import across_memory, loop_range
 from opspec.emit.signature import pointer, stride
-from opspec.ir.integers import Greatest, Int, Least
-from opspec.ir.values import Extent
-from opspec.schedule.tile import (
-    Inner,
-    Loop,
-    Statement,
-    Unroll,
-)
+from opspec.emit.turns import NEXT, in_turns
+from opspec.ir.integers import FloorDiv, Greatest, Int, Least
+from opspec.ir.values import Extent, free_indices
+from opspec.schedule.tile import Fetch, Inner, Let, Loop, Multiply, Remark, Statement, Unroll
 
 AHEAD = 4  # chunks of a scan across memory: one that is scanned, the others on their way
 
@@ -38,7 +36,7 @@ class Loops(Accesses):
         )
         if s.sweeps > 1:
             self.put(f"# sweep {s.sweep} of {s.sweeps} over {s.axis}")
-        dims = self.x.dims[s.axis]
+        dims, turned = self.x.dims[s.axis], False
         if s.segments is not None:
             start, stop = self.segments(s, s.segments, start, stop)
         if len(dims) == 2:
@@ -56,10 +54,11 @@ class Loops(Accesses):
             self.put(f"{self.names[f'{s.axis}.place']} = {places}")
         elif dims:
             block = self.blocks[s.axis]
-            if s.inner is not None:
-                start, stop = self.parts(s, s.inner, start, stop)
             if self.whole_steps(s):
                 self.started[s.axis] = f"{axis}_start"
+            turned = self.packed_axis == s.axis and self.turns(s, start, stop)
+            if s.inner is not None:
+                start, stop = self.parts(s, s.inner, start, stop)
             walk = loop_range(s, start, stop, block)
             if s.axis in across_memory(self.program):
                 walk = f"tl.{walk[:-1]}, num_stages={AHEAD})"
@@ -90,6 +89,75 @@ class Loops(Accesses):
         if s.inner is not None:
             self.level -= 1
             self.implied, self.edge = implied, edge
+        if turned:
+            self.level -= 1
+
+    def turns(self, s: Loop, start: str, stop: str) -> bool:
+        """Print what takes two steps of a stream at once, in a branch for where the host finds that they fit; whether
+        it did, and the other branch is open. That is so where the rows of the only product are unpacked and scaled behind it."""
+        if self.parted is None or any(not isinstance(x, Fetch | Let | Multiply | Remark) for x in s.body):
+            return False
+        axis, block = self.names[s.axis], self.blocks[s.axis]
+        ahead = [
+            f for x in s.body if isinstance(x, Fetch) and (f := self.ahead(x, s.axis, start)) is not None
+        ]
+        mark, masks, implied = len(self.lines), self.masks, self.implied
+        first = f"{axis}_start"
+        self.level += 2
+        self.scopes.append({})
+        if s.inner is not None:
+            self.implied = s.inner.implied
+        self.part, (around, self.step) = False, (self.step, s)
+        steps = []
+        at = len(self.lines)
+        self.put(f"{axis} = ({first} + {self.places(s.axis)}).to(INDEX)")
+        for statement in s.body:
+            steps.append(self.lines[at:])
+            at = len(self.lines)
+            self.block((statement,))
+        steps.append(self.lines[at:])
+        self.part, self.step, self.implied = None, around, implied
+        self.scopes.pop()
+        self.level -= 2
+        summed = frozenset(x.var.name for x in s.body if isinstance(x, Multiply))
+        lines = in_turns(steps, first, summed)
+        del self.lines[mark:]
+        names = {w for line in lines for w in re.findall(rf"\w+_{NEXT}\b", line)}
+        if not any("dot_behind(" in line for line in lines) or names & {*self.x.axes, *self.names.values()}:
+            self.masks = masks
+            return False
+        for line in ahead:
+            self.put(line)
+        self.put("if STEPS == 2:")
+        self.level += 1
+        self.put("# two steps at once: both are unpacked, then multiplied one after the other")
+        self.put(f"for {first} in range({start}, {stop}, 2 * {block}):")
+        self.level += 1
+        self.put(f"{first}_{NEXT} = {first} + {block}")
+        self.lines += lines
+        self.level -= 2
+        self.put("else:")
+        self.level += 1
+        return True
+
+    def ahead(self, s: Fetch, axis: str, start: str) -> str | None:
+        """A line that fetches what places of a stream share in groups, before it is needed a piece at a time."""
+        if len(s.var.axes) != 2 or s.var.axes[1] != axis or not self.few(s.at, s.var.axes):
+            return None
+        tensor, rows = self.tensor(s.tensor), s.var.axes[:1]
+        text = pointer(s.tensor)
+        for position, i in enumerate(s.at):
+            if axis not in i.free_indices():
+                text += f" + {wrap(self.x.integer(i, rows), 5)} * {stride(tensor, position)}"
+                continue
+            (quotient,) = (a for a in i.atoms() if isinstance(a, FloorDiv))
+            if i != Int.of(quotient):
+                return None
+            if start != "0":
+                divisor = wrap(self.x.integer(quotient.den, ()), 5)
+                text += f" + ({start}) // {divisor} * {stride(tensor, position)}"
+        inside = tuple(m for m in s.masks if axis not in free_indices(m))
+        return self.x.call("fetch_ahead", text, self.mask(inside, rows) if inside else "True")[0]
 
     def inside(self, s: Loop) -> None:
         """What a walk over segments does with the only one in which the tile lies."""

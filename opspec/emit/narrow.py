@@ -16,10 +16,9 @@ from dataclasses import dataclass
 
 from opspec.emit.expressions import ATOM, Expressions, Text, wrap
 from opspec.ir.dtypes import BF16, F16, F32, I4, I8, Storage, choices
-from opspec.ir.integers import FloorDiv, Int
 from opspec.ir.values import Binary, Cast, Literal, Read, Value, walk
 from opspec.schedule.access import plain
-from opspec.schedule.tile import Begin, Fetch, Let, Loop, Multiply, TileProgram, statements, values_of
+from opspec.schedule.tile import Fetch, Let, Multiply, TileProgram, statements, values_of
 
 WHOLE = {BF16: 1 << 8, F16: 1 << 11}  # up to which a type holds every whole number
 LIFT = {BF16: 72, F16: 1032}  # how far above what they are ``lifted_words`` of the runtime leaves elements
@@ -163,35 +162,6 @@ def _span(value: Value, fetched: Mapping[str, Storage], most: int) -> tuple[int,
     return found if found is not None and -most <= found[0] and found[1] <= most else None
 
 
-def scaled_rows(program: TileProgram, found: Narrow) -> str | None:
-    """The accumulator of a program's only product, where its rows have a factor that places of its stream share."""
-    body = tuple(statements(program.body))
-    products = [s for s in body if isinstance(s, Multiply)]
-    loops = [s for s in body if isinstance(s, Loop)]
-    if len(products) != 1 or len(loops) != 1 or products[0] not in loops[0].body:
-        return None
-    s, fetched = products[0], {x.var.name: x for x in body if isinstance(x, Fetch)}
-    value, lets = plain(s.a.value), {x.var.name: x.value for x in body if isinstance(x, Let)}
-    if isinstance(value, Read) and value.name in found.factors:
-        value = lets[value.name]
-    elif s.a.cast is None or not found.inline(value, s.a.cast):
-        return None
-    begun = {x.var.name for x in program.body if isinstance(x, Begin)}
-    if not isinstance(value, Binary) or value.op != "mul" or not s.accumulate or s.var.name not in begun:
-        return None
-    factors = [fetched[v.name] for v in (value.a, value.b) if isinstance(v, Read) and v.name in fetched]
-    shared = any(shares(x, loops[0].axis) for x in factors)
-    return s.var.name if shared and not {*s.a.apart, *s.b.apart} else None
-
-
-def shares(fetch: Fetch, stream: str) -> bool:
-    """Whether a load's place along a stream is that of a group, and its last dimension runs along the stream."""
-    atoms = [a for i in fetch.at for monomial, _ in i.terms for a, _ in monomial]
-    own = [a for a in atoms if stream in Int.of(a).free_indices()]
-    groups = all(isinstance(a, FloorDiv) and a.num.index == stream for a in own)
-    return bool(own) and groups and fetch.var.axes[-1:] == (stream,)
-
-
 def print_narrow(x: Expressions, value: Value, target: tuple[str, ...], to: Storage) -> Text:
     """A value in 16 bits; what it reads from packed tensors is held so already."""
     match value:
@@ -214,4 +184,4 @@ def _both(x: Expressions, a: Value, b: Value, target: tuple[str, ...], to: Stora
     return print_narrow(x, a, target, to)[0], print_narrow(x, b, target, to)[0]
 
 
-__all__ = ["Narrow", "narrow", "print_narrow", "scaled_rows"]
+__all__ = ["Narrow", "narrow", "print_narrow"]

@@ -228,7 +228,7 @@ def _matmul_choice(
         arguments.append(f"depth={extent[product.k]}")
     lines.append(f"{', '.join(blocks)}, num_warps, num_stages = launch.pick_tile({', '.join(arguments)})")
     if text.described is not None and "PARTS" in text.described.constexprs:
-        lines += _one_column(extent[product.columns], blocks, sizes)
+        lines += _one_column(extent[product.columns], blocks, sizes, packed=bool(_packed(variant.program)))
     choice = choice_of(text, lines, warps="num_warps", stages="num_stages", parted=parted)
     if segmented and sizes.product is None:
         # halves of a tile meet again sooner in L2
@@ -283,12 +283,13 @@ def _by_address(program: TileProgram, tiles: Container[str]) -> bool:
     return any(name in fetched and fetched[name] not in tiles for name in operands)
 
 
-def _one_column(columns: str, blocks: Sequence[str], sizes: Sizes) -> list[str]:
+def _one_column(columns: str, blocks: Sequence[str], sizes: Sizes, *, packed: bool) -> list[str]:
     """A tile for one column: each warp takes a part of a step's sum."""
     lines = [f"parts = launch.PARTS if described and {columns} == 1 else 1"]
     if sizes.product is None:
+        tile = "ONE_COLUMN_PACKED" if packed else "ONE_COLUMN"
         lines.append("if parts > 1:")
-        lines.append(f"    {', '.join(blocks)}, num_warps, num_stages = launch.ONE_COLUMN")
+        lines.append(f"    {', '.join(blocks)}, num_warps, num_stages = launch.{tile}")
     return ["# one column: each warp takes a part of a step's sum", *lines]
 
 

@@ -283,7 +283,10 @@ class Starts:
         least = "" if k.steps == STEPS else f", {k.steps}"
         warps = ', warps=options["num_warps"]' if k.few_tiles else ""
         ragged = ", ragged=True" if ends_by_data(k.plan.variants[-1].program, plan.axis) else ""
-        chosen = f'launch.split({extent}, options["{text.blocks[plan.axis]}"], grid{least}{warps}{ragged})'
+        chunk = f'options["{text.blocks[plan.axis]}"]'
+        if self._turned(k, text):
+            chunk += ' * options.get("STEPS", 1)'
+        chosen = f"launch.split({extent}, {chunk}, grid{least}{warps}{ragged})"
         if nested_product(plan.partial) is not None:
             chosen = (
                 f'launch.spread({extent}, options["{text.blocks[plan.axis]}"], grid, options["num_warps"])'
@@ -431,8 +434,13 @@ class Starts:
             ):
                 whole = host_int(extent, self.names)
                 body.append(f'options["{block}"] = launch.dividing(options["{block}"], {whole})')
-                if _parted(text):
-                    body.append(f'options["{block}"] *= parts')
+            if _parted(text):
+                depth = next(iter(k.plan.variants[0].roles.products.values())).k
+                body.append(f'options["{text.blocks[depth]}"] *= parts')
+            turned = self._turned(k, text)
+            if turned:
+                body.append(f"steps = {turned[0]}")
+                body.append(f'options["num_stages"] = {turned[1]}')
             body.append(f'options = launch.over(options, tuned, "{text.name}")')
             for edge, (extent, block) in text.edges.items():
                 whole = host_int(extent, self.names)
@@ -535,6 +543,8 @@ class Starts:
                 else:
                     shapes.append("None" if own is None else tuple_text(own))
         given = {'"PARTS"': "parts"} if _parted(text) else {}
+        if (turned := self._turned(k, text)) is not None:
+            given['"STEPS"'] = turned[0]
         for edge, (extent, block) in described.edges.items():
             if edge not in text.edges:
                 given[f'"{edge}"'] = f'int({wrapped(host_int(extent, self.names))} % options["{block}"] != 0)'
@@ -550,6 +560,17 @@ class Starts:
             grid = f'launch.resident({grid}, options["num_warps"])'
         options = f"{{**options, {', '.join(f'{n}: {v}' for n, v in given.items())}}}" if given else "options"
         return [f"if {test}:", f"    return {described.name}, {grid}, {options}, {tuple_text(shapes)}"]
+
+    def _turned(self, k: KernelLaunch, text: KernelText) -> tuple[str, str] | None:
+        """How many steps a kernel with descriptors takes at once, and how many stages it then has, as text."""
+        if text.described is None or "STEPS" not in text.described.constexprs:
+            return None
+        variant = k.plan.variants[0]
+        own = next(iter(variant.roles.products.values()))
+        rows, columns, depth = (f'options["{text.blocks[a]}"]' for a in (own.rows, own.columns, own.k))
+        whole = host_int(variant.program.axis(own.k).extent, self.names)
+        steps = f"launch.turns(described, {whole}, {depth}, {rows}, {columns}, parts)"
+        return steps, f'launch.turn_stages(steps, options["num_stages"], {columns})'
 
     def _walking(self, k: KernelLaunch, text: KernelText, walked: str) -> str:
         """How many programs a launch has that walk over an axis: as many of the same rows as a device has room for."""

@@ -19,9 +19,10 @@ from opspec.emit.expressions import ATOM, TL, is_count, wrap
 from opspec.emit.loops import Loops
 from opspec.emit.names import shorten
 from opspec.emit.narrow import narrow, print_narrow
+from opspec.emit.parts import WIDENED
 from opspec.emit.running import across_memory, print_counted, print_locate, print_scan
 from opspec.emit.signature import KernelText, stride
-from opspec.ir.dtypes import F8E4M3, F8E5M2, F32, I4, I8, DType, Storage
+from opspec.ir.dtypes import F32, I4, DType, Storage
 from opspec.ir.integers import Int
 from opspec.ir.values import Binary, Cast, Extent, Literal, Monoid, Read, Value, free_indices, walk
 from opspec.schedule.access import plain
@@ -53,7 +54,6 @@ REDUCE: dict[Monoid, str] = {
     "sum": "tl.sum", "prod": "reduce_prod", "max": "reduce_max", "min": "reduce_min", "any": "reduce_any", "all": "reduce_all",
 }  # fmt: skip
 PARTS = 2  # sizes of a kernel that walks a part of a stream: how many there are, and their span
-WIDENED: frozenset[Storage] = frozenset({F8E4M3, F8E5M2, I8})
 
 
 def print_kernel(
@@ -92,7 +92,7 @@ class Printer(Loops):
         constexprs = tuple(
             c
             for c in dict.fromkeys(
-                (*self.blocks.values(), *self.edges, *self.counts, "GROUP", "PARTS", "SEGMENTS", "INDEX")
+                (*self.blocks.values(), *self.edges, *self.counts, "GROUP", "PARTS", "STEPS", "SEGMENTS", "INDEX")
             )
             if c in words
         )
@@ -546,9 +546,11 @@ class Printer(Loops):
         rows, factor = self.behind(s)
         a, b = self.rows_operand(rows), self.operand(s.b, "widen")
         if factor is not None:
-            parts = "PARTS" if self.parted else "1"
-            args = [a, self.x.value(factor, s.a.axes)[0], b, s.var.name, parts]
+            args = [a, self.x.value(factor, s.a.axes)[0], b, s.var.name, self.in_parts]
             self.put(f"{s.var.name} = {self.x.call('dot_behind', *args)[0]}")
+            return
+        if s.var.name == self.parted:
+            self.put(f"{s.var.name} = {self.x.call('dot_parts', a, b, s.var.name, self.in_parts)[0]}")
             return
         acc = f", {s.var.name}" if s.accumulate else ""
         kind = (
@@ -566,7 +568,7 @@ class Printer(Loops):
         to the other products too: from the second step on the first product is wrong. One that is only loaded
         is taken from shared memory.
         """
-        text, step = self.operand(o, "widen_pairs"), self.step
+        text, step = self.operand(o, "widen_parts" if self.parted else "widen_pairs"), self.step
         if step is None or not self.x.dims[step.axis] or text in self.raw or step.axis in o.axes:
             return text
         body = list(statements(step.body))
@@ -622,7 +624,8 @@ class Printer(Loops):
         if have is None and want == F32:
             return text[0]
         if self.tiles and have in WIDENED and want != F32:
-            return self.x.call(widen, text[0], self.x.storage(want))[0]
+            parts = [self.in_parts] if widen == "widen_parts" else []
+            return self.x.call(widen, text[0], self.x.storage(want), *parts)[0]
         return f"{wrap(text, ATOM)}.to({self.x.storage(want)})"
 
 

@@ -61,11 +61,17 @@ from opspec.runtime.folding import (  # noqa: F401
 )
 from opspec.runtime.groups import (  # noqa: F401
     dot_behind,
+    dot_parts,
+    eights,
+    fetch_ahead,
     lifted_words,
     load_parts,
     lowered,
+    mixed,
     quotients_spanned,
     sum_parts,
+    unpacked_words,
+    widen_parts,
     zeros_parts,
 )
 from opspec.runtime.segmented import segment_tile, segment_tiles  # noqa: F401

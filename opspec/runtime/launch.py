@@ -418,10 +418,25 @@ def less_padded(tiles: Iterable[Tile], columns: int) -> tuple[Tile, ...]:
     return offered
 
 
+TURN = 128  # of a step, of which registers hold two that are unpacked
+GROUP_ROWS = 64  # that a group of four warps multiplies at once
 # Of a product with one column, where each warp takes a part of a step's sum: how many parts, and the tile, whose depth
-# is that of a part.
+# is that of a part; of rows in bytes, and of those in words of eight elements.
 PARTS = 4
-ONE_COLUMN = (32, 1, 128, PARTS, 3)
+ONE_COLUMN = (64, 1, 64, PARTS, 4)
+ONE_COLUMN_PACKED = (16, 1, 128, PARTS, 3)
+
+
+def turns(described: bool, depth: int, block: int, rows: int, columns: int, parts: int) -> int:
+    """How many steps of a sum of ``depth`` a program takes at once, ``block`` deep each: two where its tile is one of a
+    group of four warps with up to 64 columns, whose steps wait for one another, and where they end together."""
+    fits = described and parts == 1 and rows == GROUP_ROWS and columns <= GROUP_ROWS and block <= TURN
+    return 2 if fits and depth % (2 * block) == 0 else 1
+
+
+def turn_stages(steps: int, stages: int, columns: int) -> int:
+    """Stages of a pipeline that brings so many steps at once: two programs share a multiprocessor."""
+    return stages if steps == 1 else 3 if columns > GROUP_ROWS // 2 else 4
 
 
 def _few_tiles(

@@ -117,7 +117,7 @@ SHAPES: dict[str, tuple[tuple[int, int, int, int, int], ...]] = {
     ),
     # rows of bytes, which are widened in registers, by columns of 16 bits
     "bytes": (
-        (64, 256, 64, 4, 4), (64, 128, 64, 4, 4), (64, 64, 128, 4, 4), (64, 32, 128, 4, 4),
+        (64, 256, 64, 4, 4), (64, 128, 64, 4, 4), (64, 64, 128, 4, 5), (64, 32, 128, 4, 4),
         (64, 16, 256, 4, 4), (32, 32, 128, 4, 4), (16, 16, 128, 2, 4),
     ),
     "computed": (

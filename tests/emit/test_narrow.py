@@ -40,7 +40,7 @@ def described(text: str, folder: Path) -> str:
 @pytest.mark.parametrize(
     ("value", "printed"),
     [
-        ("w[n, k]", "y = tl.dot(w, x"),
+        ("w[n, k]", "y = dot_parts(w, x, y, PARTS)"),
         ("w[n, k] * s[n, k]", "times_halves(tl.trans(w), tl.trans(s).to(tl.bfloat16))"),
         ("(w[n, k] + z[n, k]) * s[n, k]", "plus_halves(tl.trans(w), tl.trans(z).to(tl.bfloat16)), "),
         ("w[n, k] + z[n, k]", "plus_halves(w, z.to(tl.bfloat16))"),
@@ -54,7 +54,7 @@ def described(text: str, folder: Path) -> str:
 )
 def test_what_16_bits_hold_exactly_is_computed_in_them(value: str, printed: str, tmp_path: Path):
     text = described(spec(product(value)), tmp_path)
-    assert "unpacked(w_desc.load(" in text
+    assert re.search(r"unpacked(_words)?\(w_desc\.load\(", text)
     assert printed in text
 
 
@@ -80,7 +80,7 @@ def test_elements_stay_above_what_they_are_where_whole_numbers_are_taken_from_th
     text = described(spec(product("(w[n, k] - z[n, k]) * s[n, k]", kind), x=kind, s=kind), tmp_path)
     assert "w = lifted_words(w_desc.load(" in text
     into = {"bf16": "tl.bfloat16", "f16": "tl.float16"}[kind]
-    assert f"lifted_words(w_desc.load([n_first, k_start // 8]), {into})" in text
+    assert f"lifted_words(w_desc.load([n_first, k_start // 8]), {into}, 1)" in text
     assert "lowered(tl.trans(w), tl.trans(z))" in text
 
 
@@ -130,6 +130,46 @@ def test_the_bits_of_two_elements_are_numbers_above_them(kind: str, dtype: torch
         pair = torch.tensor([bits - (1 << 32 if bits >> 31 else 0)], dtype=torch.int32).view(dtype)
         wanted = [((nibble ^ 8) - 8) + groups._lifted_by(to) for nibble in (byte & 15, byte >> 4)]
         assert pair.tolist() == wanted
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [("bfloat16", torch.bfloat16), ("float16", torch.float16)])
+def test_a_lane_s_own_word_gives_its_elements_two_by_two_four_places_apart(kind: str, dtype: torch.dtype):
+    to = getattr(tl, kind)
+    text = groups._lift_word(to)
+    magic = int(re.search(r"magic, (0x\w+);", text)[1], 16)
+    pairs = re.findall(
+        r"(shl|shr)\.\w+ both, \$8, (\d+);\s+lop3\.b32 both, both, (0x\w+), magic, 0x6a;\s+"
+        r"mov\.b32 \{\$(\d), \$(\d)\}, both;",
+        text,
+    )
+    codes = [3, 8, 15, 0, 9, 7, 12, 6]
+    word = sum(code << 4 * k for k, code in enumerate(codes))
+    made: dict[int, float] = {}
+    for way, by, kept, low, high in pairs:
+        bits = word << int(by) if way == "shl" else word >> int(by)
+        bits = (bits & 0xFFFFFFFF & int(kept, 16)) ^ magic  # lop3 0x6a: (a & b) ^ c
+        pair = torch.tensor([bits - (1 << 32 if bits >> 31 else 0)], dtype=torch.int32).view(dtype)
+        made |= dict(zip((int(low), int(high)), pair.tolist(), strict=True))
+    order = [0, 4, 1, 5, 2, 6, 3, 7]
+    assert [made[k] for k in range(8)] == [((codes[k] ^ 8) - 8) + groups._lifted_by(to) for k in order]
+
+
+def test_two_steps_are_unpacked_together_and_multiplied_one_after_the_other(tmp_path: Path):
+    body = f"d[n, k] = {SCALED}\n    y[m, n] = sum[k] using bf16 (x[m, k] * d[n, k])"
+    text = described(GROUPS.format(out=" -> y: f32[M, N]", body=body), tmp_path)
+    turn = text[text.index("if STEPS == 2:") : text.index("    else:")]
+    assert "for k_start in range(0, K, 2 * BLOCK_K):" in turn
+    assert turn.index("d_next = lowered(w_next, z_next)") < turn.index("y = dot_behind(d, s, x, y, PARTS)")
+    assert "y = dot_behind(d_next, s_next, x_next, y, PARTS)" in turn
+    assert "if k_part" not in turn
+    for tensor in ("z", "s"):
+        assert f"fetch_ahead({tensor}_ptr + n * {tensor}_stride_N, n < N)" in text
+
+
+def test_a_product_that_adds_up_in_the_unit_takes_a_step_at_a_time(tmp_path: Path):
+    text = described(GROUPS.format(out=" -> y: f32[M, N]", body=product("w[n, k]").strip()), tmp_path)
+    assert "dot_parts(w, x, y, PARTS)" in text
+    assert "STEPS" not in text
 
 
 def test_what_is_used_elsewhere_too_stays_whole_bytes(tmp_path: Path):
