@@ -92,7 +92,16 @@ class Printer(Loops):
         constexprs = tuple(
             c
             for c in dict.fromkeys(
-                (*self.blocks.values(), *self.edges, *self.counts, "GROUP", "PARTS", "STEPS", "SEGMENTS", "INDEX")
+                (
+                    *self.blocks.values(),
+                    *self.edges,
+                    *self.counts,
+                    "GROUP",
+                    "PARTS",
+                    "STEPS",
+                    "SEGMENTS",
+                    "INDEX",
+                )
             )
             if c in words
         )

@@ -234,3 +234,27 @@ def test_a_tile_that_pads_a_sixteenth_more_gives_way(columns: int, first: int):
 )
 def test_programs_that_walk_end_together(rows: int, extent: int, warps: int, programs: int):
     assert launch.walks(rows, extent, warps) == programs
+
+
+@pytest.mark.parametrize(
+    ("given", "steps"),
+    [
+        ((True, 4096, 128, 64, 16, 1), 2),
+        ((True, 4096, 128, 64, 64, 1), 2),
+        ((True, 4096, 128, 64, 128, 1), 1),  # more columns: the unit has enough to do
+        ((True, 4096 + 128, 128, 64, 16, 1), 1),  # the last step would have no other
+        ((True, 4096, 256, 64, 16, 1), 1),  # more than registers hold
+        ((True, 4096, 512, 16, 1, 4), 1),  # each warp has a part already
+        ((False, 4096, 128, 64, 16, 1), 1),
+    ],
+)
+def test_two_steps_go_together_where_they_fit_and_end_together(given, steps):
+    assert launch.turns(*given) == steps
+
+
+def test_two_steps_have_so_many_stages_that_two_programs_share_a_multiprocessor():
+    assert launch.turn_stages(1, 5, 64) == 5
+    for columns in (16, 32, 64):
+        stages = launch.turn_stages(2, 5, columns)
+        # columns of 16 bits, rows of four in words, one stage of which is in registers
+        assert 256 * (2 * columns * stages + 64 // 2 * (stages - 1)) <= 113 * 1024
