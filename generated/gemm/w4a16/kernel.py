@@ -12,11 +12,14 @@ import triton.language as tl
 from opspec.runtime import copying, launch, library
 from opspec.runtime.device import (
     dot_behind,
+    eights,
+    fetch_ahead,
     grouped,
     lifted_words,
     load_once,
     load_parts,
     lowered,
+    mixed,
     nibbles,
     quotients_spanned,
     sum_parts,
@@ -135,10 +138,11 @@ def _w4a16_product_described(
     BLOCK_N: tl.constexpr,
     BLOCK_M: tl.constexpr,
     BLOCK_K: tl.constexpr,
-    EDGE_K: tl.constexpr,
     SPANS_K: tl.constexpr,
+    EDGE_K: tl.constexpr,
     GROUP: tl.constexpr,
     PARTS: tl.constexpr,
+    STEPS: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: n in parallel by blocks, m in parallel by blocks, k streamed; tiles move through descriptors."""
@@ -149,38 +153,81 @@ def _w4a16_product_described(
     m_first = pid_m * BLOCK_M
     m = m_first + tl.arange(0, BLOCK_M)
     y = zeros_parts(BLOCK_N, BLOCK_M, PARTS)
-    # tiles inside, then the masked one
-    k_inner = K // BLOCK_K * BLOCK_K
-    for k_part in tl.static_range(1 + EDGE_K):
-        for k_start in range(k_inner if k_part == 1 else 0, K if k_part == 1 else k_inner, BLOCK_K):
-            k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
-            x = x_desc.load([m_first, k_start]).T
-            w = lifted_words(w_desc.load([n_first, k_start // 8]), tl.bfloat16)
+    fetch_ahead(zero_ptr + n * zero_stride_N, n < N)
+    fetch_ahead(scale_ptr + n * scale_stride_N, n < N)
+    if STEPS == 2:
+        # two steps at once: both are unpacked, then multiplied one after the other
+        for k_start in range(0, K, 2 * BLOCK_K):
+            k_start_next = k_start + BLOCK_K
+            k = (k_start + eights(BLOCK_K, PARTS)).to(INDEX)
+            k_next = (k_start_next + eights(BLOCK_K, PARTS)).to(INDEX)
+            x = mixed(x_desc.load([m_first, k_start]).T, 0, PARTS)
+            x_next = mixed(x_desc.load([m_first, k_start_next]).T, 0, PARTS)
+            w = lifted_words(w_desc.load([n_first, k_start // 8]), tl.bfloat16, PARTS)
+            w_next = lifted_words(w_desc.load([n_first, k_start_next // 8]), tl.bfloat16, PARTS)
             zero_at = (
                 zero_ptr
                 + n[:, None] * zero_stride_N
                 + quotients_spanned(k_start, k, S, SPANS_K, PARTS)[None, :] * zero_stride_1
             )
-            mask = (n[:, None] < N) & (k[None, :] < K)
-            zero = (
-                load_parts(zero_at, mask, 0).to(tl.int32)
-                if k_part == 1
-                else load_parts(zero_at, n[:, None] < N, 0).to(tl.int32)
+            zero = load_parts(zero_at, n[:, None] < N, 0).to(tl.int32)
+            zero_at_next = (
+                zero_ptr
+                + n[:, None] * zero_stride_N
+                + quotients_spanned(k_start_next, k_next, S, SPANS_K, PARTS)[None, :] * zero_stride_1
             )
+            zero_next = load_parts(zero_at_next, n[:, None] < N, 0).to(tl.int32)
             scale_at = (
                 scale_ptr
                 + n[:, None] * scale_stride_N
                 + quotients_spanned(k_start, k, S, SPANS_K, PARTS)[None, :] * scale_stride_1
             )
-            scale = (
-                load_parts(scale_at, mask, 0.0).to(tl.float32)
-                if k_part == 1
-                else load_parts(scale_at, n[:, None] < N, 0.0).to(tl.float32)
+            scale = load_parts(scale_at, n[:, None] < N, 0.0).to(tl.float32)
+            scale_at_next = (
+                scale_ptr
+                + n[:, None] * scale_stride_N
+                + quotients_spanned(k_start_next, k_next, S, SPANS_K, PARTS)[None, :] * scale_stride_1
             )
+            scale_next = load_parts(scale_at_next, n[:, None] < N, 0.0).to(tl.float32)
             # d[n, k] = (w[n, k] - zero[n, k // S]) * scale[n, k // S]
             d = lowered(w, zero)
+            d_next = lowered(w_next, zero_next)
             # y[m, n] = sum[k] using bf16 (x[m, k] * d[n, k])
-            y = dot_behind(tl.where(k[None, :] < K, d, 0.0) if k_part == 1 else d, scale, x, y, PARTS)
+            y = dot_behind(d, scale, x, y, PARTS)
+            y = dot_behind(d_next, scale_next, x_next, y, PARTS)
+    else:
+        # tiles inside, then the masked one
+        k_inner = K // BLOCK_K * BLOCK_K
+        for k_part in tl.static_range(1 + EDGE_K):
+            for k_start in range(k_inner if k_part == 1 else 0, K if k_part == 1 else k_inner, BLOCK_K):
+                k = (k_start + eights(BLOCK_K, PARTS)).to(INDEX)
+                x = mixed(x_desc.load([m_first, k_start]).T, 0, PARTS)
+                w = lifted_words(w_desc.load([n_first, k_start // 8]), tl.bfloat16, PARTS)
+                zero_at = (
+                    zero_ptr
+                    + n[:, None] * zero_stride_N
+                    + quotients_spanned(k_start, k, S, SPANS_K, PARTS)[None, :] * zero_stride_1
+                )
+                mask = (n[:, None] < N) & (k[None, :] < K)
+                zero = (
+                    load_parts(zero_at, mask, 0).to(tl.int32)
+                    if k_part == 1
+                    else load_parts(zero_at, n[:, None] < N, 0).to(tl.int32)
+                )
+                scale_at = (
+                    scale_ptr
+                    + n[:, None] * scale_stride_N
+                    + quotients_spanned(k_start, k, S, SPANS_K, PARTS)[None, :] * scale_stride_1
+                )
+                scale = (
+                    load_parts(scale_at, mask, 0.0).to(tl.float32)
+                    if k_part == 1
+                    else load_parts(scale_at, n[:, None] < N, 0.0).to(tl.float32)
+                )
+                # d[n, k] = (w[n, k] - zero[n, k // S]) * scale[n, k // S]
+                d = lowered(w, zero)
+                # y[m, n] = sum[k] using bf16 (x[m, k] * d[n, k])
+                y = dot_behind(tl.where(k[None, :] < K, d, 0.0) if k_part == 1 else d, scale, x, y, PARTS)
     y = sum_parts(y, PARTS)
     y_at = y_ptr + m[None, :] * y_stride_M + n[:, None] * y_stride_N
     mask_2 = (n[:, None] < N) & (m[None, :] < M)
@@ -315,6 +362,7 @@ def _w4a16_product_part_described(
     SPANS_K: tl.constexpr,
     GROUP: tl.constexpr,
     PARTS: tl.constexpr,
+    STEPS: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: n in parallel by blocks, m in parallel by blocks, k streamed, k in splits parts; tiles move through descriptors."""
@@ -328,44 +376,88 @@ def _w4a16_product_part_described(
     m_first = pid_m * BLOCK_M
     m = m_first + tl.arange(0, BLOCK_M)
     y = zeros_parts(BLOCK_N, BLOCK_M, PARTS)
-    # tiles inside, then the masked ones at the edge
-    k_inner = (
-        part * span + tl.maximum(tl.minimum(K, part * span + span) - (part * span), 0) // BLOCK_K * BLOCK_K
-    )
-    for k_part in tl.static_range(2):
-        for k_start in range(
-            k_inner if k_part == 1 else part * span,
-            tl.minimum(K, part * span + span) if k_part == 1 else k_inner,
-            BLOCK_K,
-        ):
-            k = (k_start + tl.arange(0, BLOCK_K)).to(INDEX)
-            x = x_desc.load([m_first, k_start]).T
-            w = lifted_words(w_desc.load([n_first, k_start // 8]), tl.bfloat16)
+    fetch_ahead(zero_ptr + n * zero_stride_N + (part * span) // S * zero_stride_1, n < N)
+    fetch_ahead(scale_ptr + n * scale_stride_N + (part * span) // S * scale_stride_1, n < N)
+    if STEPS == 2:
+        # two steps at once: both are unpacked, then multiplied one after the other
+        for k_start in range(part * span, tl.minimum(K, part * span + span), 2 * BLOCK_K):
+            k_start_next = k_start + BLOCK_K
+            k = (k_start + eights(BLOCK_K, PARTS)).to(INDEX)
+            k_next = (k_start_next + eights(BLOCK_K, PARTS)).to(INDEX)
+            x = mixed(x_desc.load([m_first, k_start]).T, 0, PARTS)
+            x_next = mixed(x_desc.load([m_first, k_start_next]).T, 0, PARTS)
+            w = lifted_words(w_desc.load([n_first, k_start // 8]), tl.bfloat16, PARTS)
+            w_next = lifted_words(w_desc.load([n_first, k_start_next // 8]), tl.bfloat16, PARTS)
             zero_at = (
                 zero_ptr
                 + n[:, None] * zero_stride_N
                 + quotients_spanned(k_start, k, S, SPANS_K, PARTS)[None, :] * zero_stride_1
             )
-            mask = (n[:, None] < N) & (k[None, :] < K)
-            zero = (
-                load_parts(zero_at, mask, 0).to(tl.int32)
-                if k_part == 1
-                else load_parts(zero_at, n[:, None] < N, 0).to(tl.int32)
+            zero = load_parts(zero_at, n[:, None] < N, 0).to(tl.int32)
+            zero_at_next = (
+                zero_ptr
+                + n[:, None] * zero_stride_N
+                + quotients_spanned(k_start_next, k_next, S, SPANS_K, PARTS)[None, :] * zero_stride_1
             )
+            zero_next = load_parts(zero_at_next, n[:, None] < N, 0).to(tl.int32)
             scale_at = (
                 scale_ptr
                 + n[:, None] * scale_stride_N
                 + quotients_spanned(k_start, k, S, SPANS_K, PARTS)[None, :] * scale_stride_1
             )
-            scale = (
-                load_parts(scale_at, mask, 0.0).to(tl.float32)
-                if k_part == 1
-                else load_parts(scale_at, n[:, None] < N, 0.0).to(tl.float32)
+            scale = load_parts(scale_at, n[:, None] < N, 0.0).to(tl.float32)
+            scale_at_next = (
+                scale_ptr
+                + n[:, None] * scale_stride_N
+                + quotients_spanned(k_start_next, k_next, S, SPANS_K, PARTS)[None, :] * scale_stride_1
             )
+            scale_next = load_parts(scale_at_next, n[:, None] < N, 0.0).to(tl.float32)
             # d[n, k] = (w[n, k] - zero[n, k // S]) * scale[n, k // S]
             d = lowered(w, zero)
+            d_next = lowered(w_next, zero_next)
             # y[m, n] = sum[k] using bf16 (x[m, k] * d[n, k])
-            y = dot_behind(tl.where(k[None, :] < K, d, 0.0) if k_part == 1 else d, scale, x, y, PARTS)
+            y = dot_behind(d, scale, x, y, PARTS)
+            y = dot_behind(d_next, scale_next, x_next, y, PARTS)
+    else:
+        # tiles inside, then the masked ones at the edge
+        k_inner = (
+            part * span
+            + tl.maximum(tl.minimum(K, part * span + span) - (part * span), 0) // BLOCK_K * BLOCK_K
+        )
+        for k_part in tl.static_range(2):
+            for k_start in range(
+                k_inner if k_part == 1 else part * span,
+                tl.minimum(K, part * span + span) if k_part == 1 else k_inner,
+                BLOCK_K,
+            ):
+                k = (k_start + eights(BLOCK_K, PARTS)).to(INDEX)
+                x = mixed(x_desc.load([m_first, k_start]).T, 0, PARTS)
+                w = lifted_words(w_desc.load([n_first, k_start // 8]), tl.bfloat16, PARTS)
+                zero_at = (
+                    zero_ptr
+                    + n[:, None] * zero_stride_N
+                    + quotients_spanned(k_start, k, S, SPANS_K, PARTS)[None, :] * zero_stride_1
+                )
+                mask = (n[:, None] < N) & (k[None, :] < K)
+                zero = (
+                    load_parts(zero_at, mask, 0).to(tl.int32)
+                    if k_part == 1
+                    else load_parts(zero_at, n[:, None] < N, 0).to(tl.int32)
+                )
+                scale_at = (
+                    scale_ptr
+                    + n[:, None] * scale_stride_N
+                    + quotients_spanned(k_start, k, S, SPANS_K, PARTS)[None, :] * scale_stride_1
+                )
+                scale = (
+                    load_parts(scale_at, mask, 0.0).to(tl.float32)
+                    if k_part == 1
+                    else load_parts(scale_at, n[:, None] < N, 0.0).to(tl.float32)
+                )
+                # d[n, k] = (w[n, k] - zero[n, k // S]) * scale[n, k // S]
+                d = lowered(w, zero)
+                # y[m, n] = sum[k] using bf16 (x[m, k] * d[n, k])
+                y = dot_behind(tl.where(k[None, :] < K, d, 0.0) if k_part == 1 else d, scale, x, y, PARTS)
     y = sum_parts(y, PARTS)
     y_part_at = (
         y_part_ptr + part * y_part_stride_splits + n[:, None] * y_part_stride_N + m[None, :] * y_part_stride_M
@@ -425,7 +517,7 @@ def _configure_w4a16_product(
     tiles = (
         (64, 256, 64, 4, 4),
         (64, 128, 64, 4, 4),
-        (64, 64, 128, 4, 4),
+        (64, 64, 128, 4, 5),
         (64, 32, 128, 4, 4),
         (64, 16, 256, 4, 4),
         (32, 32, 128, 4, 4),
@@ -443,7 +535,7 @@ def _configure_w4a16_product(
         tiles = (
             (64, 256, 64, 4, 4),
             (64, 128, 64, 4, 4),
-            (64, 64, 128, 4, 4),
+            (64, 64, 128, 4, 5),
             (64, 32, 128, 4, 4),
             (64, 16, 256, 4, 4),
             (32, 32, 128, 4, 4),
@@ -453,7 +545,7 @@ def _configure_w4a16_product(
     # one column: each warp takes a part of a step's sum
     parts = launch.PARTS if described and M == 1 else 1
     if parts > 1:
-        BLOCK_N, BLOCK_M, BLOCK_K, num_warps, num_stages = launch.ONE_COLUMN
+        BLOCK_N, BLOCK_M, BLOCK_K, num_warps, num_stages = launch.ONE_COLUMN_PACKED
     options = {
         "BLOCK_N": BLOCK_N,
         "BLOCK_M": BLOCK_M,
@@ -465,6 +557,8 @@ def _configure_w4a16_product(
     }
     options["BLOCK_K"] = launch.dividing(options["BLOCK_K"], S)
     options["BLOCK_K"] *= parts
+    steps = launch.turns(described, K, options["BLOCK_K"], options["BLOCK_N"], options["BLOCK_M"], parts)
+    options["num_stages"] = launch.turn_stages(steps, options["num_stages"], options["BLOCK_M"])
     options = launch.over(options, tuned, "_w4a16_product")
     options["EDGE_K"] = int(K % options["BLOCK_K"] != 0)
     options["SPANS_K"] = launch.grouping(options["BLOCK_K"] // parts, S)
@@ -472,7 +566,13 @@ def _configure_w4a16_product(
         return (
             _w4a16_product_described,
             triton.cdiv(N, options["BLOCK_N"]) * triton.cdiv(M, options["BLOCK_M"]),
-            {**options, "PARTS": parts},
+            {
+                **options,
+                "PARTS": parts,
+                "STEPS": launch.turns(
+                    described, K, options["BLOCK_K"], options["BLOCK_N"], options["BLOCK_M"], parts
+                ),
+            },
             (
                 (options["BLOCK_M"], options["BLOCK_K"]),
                 launch.Words((options["BLOCK_N"], options["BLOCK_K"] // 8)),
@@ -532,7 +632,7 @@ def _w4a16__launch(call, dims, x, w, scale, zero, S, y):
     kernel, grid, options, tiles = _configure_w4a16_product(
         M, N, K, S, width, described, tuned=call.tuned("product")
     )
-    splits, span = launch.split(K, options["BLOCK_K"], grid)
+    splits, span = launch.split(K, options["BLOCK_K"] * options.get("STEPS", 1), grid)
     if splits > 1:
         y_part = call.workspace((splits, N, M), launch.DTYPES["f32"])
         options = launch.without_edges(options)

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import copying, launch, library
-from opspec.runtime.device import grouped, widen_pairs
+from opspec.runtime.device import dot_parts, grouped, sum_parts, widen_parts, zeros_parts
 
 
 @triton.jit
@@ -74,6 +74,7 @@ def _w8a16_product_described(
     BLOCK_M: tl.constexpr,
     BLOCK_K: tl.constexpr,
     GROUP: tl.constexpr,
+    PARTS: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: n in parallel by blocks, m in parallel by blocks, k streamed; tiles move through descriptors."""
@@ -84,11 +85,12 @@ def _w8a16_product_described(
     m_first = pid_m * BLOCK_M
     m = m_first + tl.arange(0, BLOCK_M)
     scale = tl.load(scale_ptr + n * scale_stride_N, mask=n < N, other=0.0)
-    y_sum = tl.zeros((BLOCK_N, BLOCK_M), tl.float32)
+    y_sum = zeros_parts(BLOCK_N, BLOCK_M, PARTS)
     for k_start in range(0, K, BLOCK_K):
         x = x_desc.load([m_first, k_start]).T
         w = w_desc.load([n_first, k_start])
-        y_sum = tl.dot(widen_pairs(w, x_desc.dtype), x, y_sum, input_precision="ieee")
+        y_sum = dot_parts(widen_parts(w, x_desc.dtype, PARTS), x, y_sum, PARTS)
+    y_sum = sum_parts(y_sum, PARTS)
     # y[m, n] = sum[k](x[m, k] * w[n, k]) * scale[n]
     y = y_sum * scale[:, None]
     y_at = y_ptr + m[None, :] * y_stride_M + n[:, None] * y_stride_N
@@ -162,6 +164,7 @@ def _w8a16_product_part_described(
     BLOCK_M: tl.constexpr,
     BLOCK_K: tl.constexpr,
     GROUP: tl.constexpr,
+    PARTS: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: n in parallel by blocks, m in parallel by blocks, k streamed, k in splits parts; tiles move through descriptors."""
@@ -174,11 +177,12 @@ def _w8a16_product_part_described(
     n = n_first + tl.arange(0, BLOCK_N)
     m_first = pid_m * BLOCK_M
     m = m_first + tl.arange(0, BLOCK_M)
-    y_sum = tl.zeros((BLOCK_N, BLOCK_M), tl.float32)
+    y_sum = zeros_parts(BLOCK_N, BLOCK_M, PARTS)
     for k_start in range(part * span, tl.minimum(K, part * span + span), BLOCK_K):
         x = x_desc.load([m_first, k_start]).T
         w = w_desc.load([n_first, k_start])
-        y_sum = tl.dot(widen_pairs(w, x_desc.dtype), x, y_sum, input_precision="ieee")
+        y_sum = dot_parts(widen_parts(w, x_desc.dtype, PARTS), x, y_sum, PARTS)
+    y_sum = sum_parts(y_sum, PARTS)
     y_sum_part_at = (
         y_sum_part_ptr
         + part * y_sum_part_stride_splits
@@ -244,7 +248,7 @@ def _configure_w8a16_product(
     tiles = (
         (64, 256, 64, 4, 4),
         (64, 128, 64, 4, 4),
-        (64, 64, 128, 4, 4),
+        (64, 64, 128, 4, 5),
         (64, 32, 128, 4, 4),
         (64, 16, 256, 4, 4),
         (32, 32, 128, 4, 4),
@@ -262,13 +266,17 @@ def _configure_w8a16_product(
         tiles = (
             (64, 256, 64, 4, 4),
             (64, 128, 64, 4, 4),
-            (64, 64, 128, 4, 4),
+            (64, 64, 128, 4, 5),
             (64, 32, 128, 4, 4),
             (64, 16, 256, 4, 4),
             (32, 32, 128, 4, 4),
             (16, 16, 128, 2, 4),
         )
     BLOCK_N, BLOCK_M, BLOCK_K, num_warps, num_stages = launch.pick_tile(tiles, N, M)
+    # one column: each warp takes a part of a step's sum
+    parts = launch.PARTS if described and M == 1 else 1
+    if parts > 1:
+        BLOCK_N, BLOCK_M, BLOCK_K, num_warps, num_stages = launch.ONE_COLUMN
     options = {
         "BLOCK_N": BLOCK_N,
         "BLOCK_M": BLOCK_M,
@@ -278,12 +286,13 @@ def _configure_w8a16_product(
         "num_stages": num_stages,
         "enable_fp_fusion": True,
     }
+    options["BLOCK_K"] *= parts
     options = launch.over(options, tuned, "_w8a16_product")
     if described:
         return (
             _w8a16_product_described,
             triton.cdiv(N, options["BLOCK_N"]) * triton.cdiv(M, options["BLOCK_M"]),
-            options,
+            {**options, "PARTS": parts},
             ((options["BLOCK_M"], options["BLOCK_K"]), (options["BLOCK_N"], options["BLOCK_K"]), None, None),
         )
     return (
