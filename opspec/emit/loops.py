@@ -111,7 +111,8 @@ class Loops(Accesses):
         steps = []
         at = len(self.lines)
         self.put(f"{axis} = ({first} + {self.places(s.axis)}).to(INDEX)")
-        for statement in s.body:
+        # what comes by address is under way before the program waits for tiles
+        for statement in sorted(s.body, key=lambda x: not self.by_address(x)):
             steps.append(self.lines[at:])
             at = len(self.lines)
             self.block((statement,))
@@ -139,6 +140,10 @@ class Loops(Accesses):
         self.put("else:")
         self.level += 1
         return True
+
+    def by_address(self, s: Statement) -> bool:
+        """Whether a statement is a load that needs nothing but places."""
+        return isinstance(s, Fetch) and s.tensor not in self.tiles and not any(i.tensors() for i in s.at)
 
     def ahead(self, s: Fetch, axis: str, start: str) -> str | None:
         """A line that fetches what places of a stream share in groups, before it is needed a piece at a time."""

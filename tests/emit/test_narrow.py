@@ -162,6 +162,7 @@ def test_two_steps_are_unpacked_together_and_multiplied_one_after_the_other(tmp_
     assert turn.index("d_next = lowered(w_next, z_next)") < turn.index("y = dot_behind(d, s, x, y, PARTS)")
     assert "y = dot_behind(d_next, s_next, x_next, y, PARTS)" in turn
     assert "if k_part" not in turn
+    assert turn.index("s_next = load_parts(") < turn.index("x = mixed(x_desc.load(")
     for tensor in ("z", "s"):
         assert f"fetch_ahead({tensor}_ptr + n * {tensor}_stride_N, n < N)" in text
 
