@@ -99,7 +99,9 @@ class Loops(Accesses):
             return False
         axis, block = self.names[s.axis], self.blocks[s.axis]
         ahead = [
-            f for x in s.body if isinstance(x, Fetch) and (f := self.ahead(x, s.axis, start)) is not None
+            f
+            for x in s.body
+            if isinstance(x, Fetch) and (f := self.groups_ahead(x, s.axis, start)) is not None
         ]
         mark, masks, implied = len(self.lines), self.masks, self.implied
         first = f"{axis}_start"
@@ -145,7 +147,7 @@ class Loops(Accesses):
         """Whether a statement is a load that needs nothing but places."""
         return isinstance(s, Fetch) and s.tensor not in self.tiles and not any(i.tensors() for i in s.at)
 
-    def ahead(self, s: Fetch, axis: str, start: str) -> str | None:
+    def groups_ahead(self, s: Fetch, axis: str, start: str) -> str | None:
         """A line that fetches what places of a stream share in groups, before it is needed a piece at a time."""
         if len(s.var.axes) != 2 or s.var.axes[1] != axis or not self.few(s.at, s.var.axes):
             return None

@@ -161,10 +161,6 @@ def _w4a16_product_described(
             k_start_next = k_start + BLOCK_K
             k = (k_start + eights(BLOCK_K, PARTS)).to(INDEX)
             k_next = (k_start_next + eights(BLOCK_K, PARTS)).to(INDEX)
-            x = mixed(x_desc.load([m_first, k_start]).T, 0, PARTS)
-            x_next = mixed(x_desc.load([m_first, k_start_next]).T, 0, PARTS)
-            w = lifted_words(w_desc.load([n_first, k_start // 8]), tl.bfloat16, PARTS)
-            w_next = lifted_words(w_desc.load([n_first, k_start_next // 8]), tl.bfloat16, PARTS)
             zero_at = (
                 zero_ptr
                 + n[:, None] * zero_stride_N
@@ -189,6 +185,10 @@ def _w4a16_product_described(
                 + quotients_spanned(k_start_next, k_next, S, SPANS_K, PARTS)[None, :] * scale_stride_1
             )
             scale_next = load_parts(scale_at_next, n[:, None] < N, 0.0).to(tl.float32)
+            x = mixed(x_desc.load([m_first, k_start]).T, 0, PARTS)
+            x_next = mixed(x_desc.load([m_first, k_start_next]).T, 0, PARTS)
+            w = lifted_words(w_desc.load([n_first, k_start // 8]), tl.bfloat16, PARTS)
+            w_next = lifted_words(w_desc.load([n_first, k_start_next // 8]), tl.bfloat16, PARTS)
             # d[n, k] = (w[n, k] - zero[n, k // S]) * scale[n, k // S]
             d = lowered(w, zero)
             d_next = lowered(w_next, zero_next)
@@ -384,10 +384,6 @@ def _w4a16_product_part_described(
             k_start_next = k_start + BLOCK_K
             k = (k_start + eights(BLOCK_K, PARTS)).to(INDEX)
             k_next = (k_start_next + eights(BLOCK_K, PARTS)).to(INDEX)
-            x = mixed(x_desc.load([m_first, k_start]).T, 0, PARTS)
-            x_next = mixed(x_desc.load([m_first, k_start_next]).T, 0, PARTS)
-            w = lifted_words(w_desc.load([n_first, k_start // 8]), tl.bfloat16, PARTS)
-            w_next = lifted_words(w_desc.load([n_first, k_start_next // 8]), tl.bfloat16, PARTS)
             zero_at = (
                 zero_ptr
                 + n[:, None] * zero_stride_N
@@ -412,6 +408,10 @@ def _w4a16_product_part_described(
                 + quotients_spanned(k_start_next, k_next, S, SPANS_K, PARTS)[None, :] * scale_stride_1
             )
             scale_next = load_parts(scale_at_next, n[:, None] < N, 0.0).to(tl.float32)
+            x = mixed(x_desc.load([m_first, k_start]).T, 0, PARTS)
+            x_next = mixed(x_desc.load([m_first, k_start_next]).T, 0, PARTS)
+            w = lifted_words(w_desc.load([n_first, k_start // 8]), tl.bfloat16, PARTS)
+            w_next = lifted_words(w_desc.load([n_first, k_start_next // 8]), tl.bfloat16, PARTS)
             # d[n, k] = (w[n, k] - zero[n, k // S]) * scale[n, k // S]
             d = lowered(w, zero)
             d_next = lowered(w_next, zero_next)
