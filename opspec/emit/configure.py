@@ -31,6 +31,7 @@ ACROSS = 4096  # elements of a chunk that is scanned along an axis other than th
 WALKED = 1024  # the same in a stream, where one warp walks each column's steps
 NARROW = 32  # and its elements along memory
 EACH = 8  # elements of a thread of a program that holds two short axes
+SOME = 8  # programs of as many rows that are better than many of one
 MANY = 3  # values of a column that are worth more rows
 COLUMNS = 64  # elements along memory of a block that fits an axis of no power of two
 BESIDE_LANES = 4  # elements of held blocks beside a lane; more of them stream instead
@@ -110,7 +111,8 @@ def _plain_choice(
         budget *= 2
     if both is not None:  # a program has few elements: all its threads share them
         per_thread = min(per_thread, EACH)
-    if not inner and _column_values(graph, variant) >= MANY:  # what a column needs serves more rows of it
+    columns = not inner and _column_values(graph, variant) >= MANY
+    if columns:  # what a column needs serves more rows of it
         budget, per_thread = 4 * budget, 4 * per_thread
     fast = [a for a in fast_axes(graph) if a in roles.grid and a in text.blocks]
     for axis in fast:
@@ -156,6 +158,7 @@ def _plain_choice(
             if a != axis
         ]
         count = f", {' * '.join(others)}" if others else ""
+        count += f", {'' if others else '1, '}{SOME}" if columns else ""
         lines.append(f"{block} = launch.rows({extent[axis]}, launch.share({args}){count})")
         done.append(block)
     elements = " * ".join(done) or "1"

@@ -1004,7 +1004,7 @@ def _configure_group_norm_silu_nhwc_groups_totals(
 def _configure_group_norm_silu_nhwc_groups(N: int, C: int, S: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `groups` for one shape."""
     BLOCK_C = 64
-    BLOCK_S = launch.rows(S, launch.share(8192, BLOCK_C), N * triton.cdiv(C, BLOCK_C))
+    BLOCK_S = launch.rows(S, launch.share(8192, BLOCK_C), N * triton.cdiv(C, BLOCK_C), 8)
     options = {
         "BLOCK_S": BLOCK_S,
         "BLOCK_C": BLOCK_C,
