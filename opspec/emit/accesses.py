@@ -183,6 +183,10 @@ class Accesses:
         order = sorted(range(len(tile)), key=lambda k: tile[k] is not None)
         return f"[{', '.join(out[k] for k in order)}]"
 
+    def extent_of(self, axis: str) -> str:
+        """How many places of a block dimension a variable has."""
+        return self.blocks[axis]
+
     def first_of(self, axis: str) -> str:
         """The first place of a block dimension."""
         name = self.names[axis]
@@ -384,7 +388,7 @@ class Accesses:
         text = self.address(name, at, axes, place)
         if not set(axes) <= set().union(*(self.x.int_axes(i) for i in at)):
             # conditions depend on more dimensions than the address does
-            shape = ", ".join(self.blocks[a] for a in axes)
+            shape = ", ".join(self.extent_of(a) for a in axes)
             text = f"tl.broadcast_to({text}, ({shape}{',' if len(axes) == 1 else ''}))"
         if len(text) < short:
             return text

@@ -426,7 +426,7 @@ class Printer(Loops):
 
     def shape(self, axes: tuple[str, ...]) -> str:
         """The shape of a block variable."""
-        text = "".join(f"{self.blocks[a]}, " for a in axes)
+        text = "".join(f"{self.extent_of(a)}, " for a in axes)
         return f"({text.rstrip(' ') if len(axes) == 1 else text.rstrip(', ')})"
 
     def neutral(self, monoid: Monoid, dtype: DType) -> str:

@@ -41,7 +41,6 @@ from opspec.schedule.tile import (
 )
 
 MOST_SUMS = 2  # accumulators of a group of warps beside each other
-LOADED = 2  # vectors or tiles that the epilogue may load along one axis before registers run out
 WIDTHS = frozenset({8, 16})  # bits of an operand
 OWN = re.compile(r"@(\w+)")
 COUNTED = re.compile(r"(\s*for )(\w+)( in .*)")
@@ -75,73 +74,100 @@ def form_of(program: TileProgram, halves: Narrow) -> Form | None:
     """The form of a program, if it has one."""
     loops = [s for s in program.body if isinstance(s, Loop)]
     grid = [a.name for a in program.axes if a.role == "grid" and a.blocked]
-    if len(loops) != 1 or len(grid) != 2 or program.sizes:
+    if len(loops) != 1 or len(grid) != len(("rows", "columns")) or program.sizes:
         return None
-    loop = loops[0]
-    at = program.body.index(loop)
+    (loop,) = loops
+    place = program.body.index(loop)
+    before, behind = program.body[:place], program.body[place + 1 :]
     products = tuple(s for s in loop.body if isinstance(s, Multiply))
     if not products or not _plain_walk(program, loop):
         return None
-    rows, columns = products[0].a.axes[0], products[0].b.axes[1]
-    operands = describe(program, halves.packed)
-    fetched = {s.var.name: s for s in loop.body if isinstance(s, Fetch)}
-    if not all(_stored(program, p, fetched, operands) and p.var.axes == (rows, columns) for p in products):
+    axes = products[0].a.axes[0], products[0].b.axes[1]
+    operands = _operands(program, loop, products, halves)
+    results = _results(program, behind, *axes)
+    folded = _bits(products[0].a) == min(WIDTHS) or not all(p.accumulate for p in products)
+    sums = _sums(loop, axes)
+    if not operands or not results or any(p.var.axes != axes for p in products):
         return None
-    carried = {c.var.name for c in loop.carried}
-    if any(
-        c.monoid != "sum" or c.state or c.factor or c.sums or c.var.axes != (rows, columns)
-        for c in loop.carried
-    ):
+    if not 0 < len(sums) <= MOST_SUMS or (folded and (len(products) != 1 or len(sums) != 1)):
         return None
-    eight = _bits(products[0].a) == 8
-    if len(carried) > MOST_SUMS or not carried:
-        return None
-    folded = eight or not all(p.accumulate for p in products)
-    if folded and (len(products) != 1 or len(carried) != 1):
-        return None
-    own = {p.var.name for p in products if p.accumulate}
-    tiles = {s.var.name for s in fetched.values() if s.tensor in operands}
-    operands_read = [plain(o.value) for p in products for o in (p.a, p.b)]
-    if tiles != {v.name for v in operands_read if isinstance(v, Read)}:
-        return None
-    for s in loop.body:
-        if isinstance(s, Combine):
-            if own or s.var.name not in carried:
-                return None
-        elif isinstance(s, Fetch):
-            if s.var.name not in tiles and (len(s.var.axes) > 1 or not folded):
-                return None
-        elif not isinstance(s, Multiply | Remark) and not (isinstance(s, Let) and folded):
-            return None
-    if own and own != carried:
-        return None
-    before, behind = program.body[:at], program.body[at + 1 :]
-    begun = {s.var.name for s in before if isinstance(s, Begin)}
-    if begun != carried or any(isinstance(s, Begin) and s.nowhere is not None for s in before):
-        return None
-    if any(not isinstance(s, Begin | Fetch | Let | Remark) for s in before):
-        return None
-    if any(not isinstance(s, Fetch | Let | Remark | Write) for s in behind):
-        return None
-    before = tuple(s for s in before if not isinstance(s, Begin))
-    early = {s.var.name for s in before if isinstance(s, Fetch | Let)}
-    inner = {v.name for s in loop.body for value in values_of(s) for v in walk(value) if isinstance(v, Read)}
-    if early & inner:
-        return None
-    results = _results(program, behind, rows, columns)
-    if not results:
+    if not _step(loop, products, operands, sums, folded) or not _around(loop, before, behind, sums):
         return None
     return Form(
         loop=loop,
-        before=before,
+        before=tuple(s for s in before if not isinstance(s, Begin)),
         behind=behind,
         products=products,
         folded=folded,
-        rows=rows,
-        columns=columns,
-        operands={t: tile for t, tile in operands.items() if t in {s.tensor for s in fetched.values()}},
+        rows=axes[0],
+        columns=axes[1],
+        operands=operands,
         results=results,
     )
+
+
+def _sums(loop: Loop, axes: tuple[str, str]) -> set[str]:
+    """The plain sums of whole tiles that a loop carries; none where it carries anything else."""
+    plainly = all(
+        c.monoid == "sum"
+        and not (c.state or c.factor or c.sums)
+        and c.var.axes == axes
+        and c.var.dtype is F32
+        for c in loop.carried
+    )
+    return {c.var.name for c in loop.carried} if plainly else set()
+
+
+def _operands(
+    program: TileProgram, loop: Loop, products: tuple[Multiply, ...], halves: Narrow
+) -> dict[str, Tile]:
+    """The tiles that a step loads, if they are what its products multiply and nothing else."""
+    found = describe(program, halves.packed)
+    fetched = {s.var.name: s for s in loop.body if isinstance(s, Fetch)}
+    if not all(_stored(program, p, fetched, found) for p in products):
+        return {}
+    read = {v.name for p in products for o in (p.a, p.b) if isinstance(v := plain(o.value), Read)}
+    if read != {name for name, s in fetched.items() if s.tensor in found}:
+        return {}
+    return {s.tensor: found[s.tensor] for name, s in fetched.items() if name in read}
+
+
+def _step(
+    loop: Loop, products: tuple[Multiply, ...], operands: Mapping[str, Tile], sums: set[str], folded: bool
+) -> bool:
+    """Whether a step is products alone; or one product that vectors and what is computed of them bring to the sum."""
+    own = {p.var.name for p in products if p.accumulate}
+    if own and own != sums:
+        return False
+    for s in loop.body:
+        match s:
+            case Multiply() | Remark():
+                continue
+            case Fetch(tensor=tensor) if tensor in operands:
+                continue
+            case Fetch(var=var) if folded and len(var.axes) < len(("rows", "columns")):
+                continue
+            case Let() if folded:
+                continue
+            case Combine(var=var) if folded and not own and var.name in sums:
+                continue
+            case _:
+                return False
+    return True
+
+
+def _around(loop: Loop, before: tuple[Statement, ...], behind: tuple[Statement, ...], sums: set[str]) -> bool:
+    """Whether what stands before the loop may stand behind it, but for the beginning of its sums."""
+    begun = [s for s in before if isinstance(s, Begin)]
+    if {s.var.name for s in begun} != sums or any(s.nowhere is not None for s in begun):
+        return False
+    if not all(isinstance(s, Begin | Fetch | Let | Remark) for s in before):
+        return False
+    if not all(isinstance(s, Fetch | Let | Remark | Write) for s in behind):
+        return False
+    early = {s.var.name for s in before if isinstance(s, Fetch | Let)}
+    inner = {v.name for s in loop.body for value in values_of(s) for v in walk(value) if isinstance(v, Read)}
+    return not early & inner
 
 
 def _plain_walk(program: TileProgram, loop: Loop) -> bool:
@@ -224,7 +250,7 @@ class _Specialised(Printer):
         super().__init__(program, name, {**form.operands, **form.results}, halves)
         self.form = form
         self.persistent = True
-        self.multiplying = self.folding = self.ending = False
+        self.multiplying = self.ending = False
         self.functions: list[RoleText] = []
         self.own: dict[str, str] = {}
 
@@ -573,6 +599,9 @@ class _Specialised(Printer):
             self.statement(s)
         self.ending = False
         self.end_waves()
+
+    def extent_of(self, axis: str) -> str:
+        return "64" if axis == self.form.rows else super().extent_of(axis)
 
     def first_of(self, axis: str) -> str:
         text = super().first_of(axis)

@@ -81,6 +81,30 @@ def test_it_multiplies_in_groups_brings_by_descriptors_and_moves_registers(dtype
         assert word in rows[0]["ptx"], word
 
 
+ENDS = {
+    "a transposed residual": "c[m, n] = s[m, n] + r[n, m]",
+    "rows of a table": "c[m, n] = s[m, n] * u[at[m]]",
+    "a place outside": "c[m, n] = s[m, n] + (r[m, n + 1] else 0)",
+    "a condition on places": "c[m, n] = where(m < n, s[m, n], -inf)",
+    "storage types": "c[m, n] = f8e4m3.sat(s[m, n]) + i8.sat(round(s[m, n])) + f8e5m2.nonsat(s[m, n])",
+    "much between": "c[m, n] = gelu(s[m, n] + u[n]) + log(abs(s[m, n]) + 1.0) * tanh(u[m])",
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_what_stands_behind_the_sum_compiles_without_spilling(end: str):
+    parts = {
+        "a": "bf16[M, K], r: bf16[M, M], u: f32[M], at: i32[M]",
+        "b": "bf16[M, K]",
+        "c": "bf16[M, M]",
+        "body": f"s[m, n] = sum[k](a[m, k] * b[n, k]) \n {ENDS[end]}",
+    }
+    text = PRODUCT.replace("[M, N, K]", "[M, K]").format(**parts)
+    size = {k: SIZE[k] for k in "MK"}
+    rows = [r for r in compiled(text, size)["compiled"] if "warp_specialised" in r["kernel"]]
+    assert [r["spills"] for r in rows] == [0]
+
+
 def test_offsets_beyond_31_bits_are_formed_in_64():
     body = "c[m, n] = sum[k](a[m, k] * b[n, k]) + r[m, n]"
     text = PRODUCT.format(**PLAIN | {"a": "bf16[M, K], r: bf16[M, N]", "body": body})

@@ -32,6 +32,15 @@ EPILOGUE = """op f[B, M, N, K](x: bf16[B, M, K], w: bf16[B, N, K], r: bf16[B, M,
   }
 }
 """
+ENDS = """op f[M, K](a: bf16[M, K], b: bf16[M, K], r: bf16[M, M], u: f32[M], keep: bool[M, M])
+  -> c: bf16[M, M], d: f16[M, M] {
+  kernel k {
+    s[m, n] = sum[k](a[m, k] * b[n, k])
+    c[m, n] = where(m // 3 < n, s[m, n] + r[n, m], gelu(s[m, n])) * u[m % 7]
+    d[m, n] = where(keep[m, n], f8e4m3.sat(s[m, n]) / (1.0 + abs(u[n])), (r[m, n + 1] else 0))
+  }
+}
+"""
 OWN_NAMES = """op f[slot, phase, wave](free: bf16[slot, wave], filled: bf16[phase, wave], WHO: f32[phase]) -> LAYOUT: f32[slot, phase] {
   kernel warps { LAYOUT[gl, never] = sum[unit](free[gl, unit] * filled[never, unit]) * WHO[never] }
 }
@@ -73,7 +82,8 @@ def _run(module, kernels, dims, wanted, scalars) -> str | None:
     for t in op.tensors:
         stored = dtypes.get(t.dtype.name, t.dtype)
         shape = [e.evaluate(full) for e in t.extents]
-        made = torch.randn(shape).to(DTYPES[stored.name])
+        made = torch.randn(shape)
+        made = made > 0 if stored.name == "bool" else made.to(DTYPES[stored.name])
         if t.role == "out":
             outs[t.name] = poisoned(made)
         else:
@@ -157,6 +167,11 @@ def batches() -> None:
 @case
 def an_epilogue_of_vectors_tiles_and_scalars_with_two_results() -> None:
     right(EPILOGUE, {"B": 2, "M": 136, "N": 264, "K": 72}, tiles=0.5)
+
+
+@case
+def an_epilogue_of_indices_conditions_and_places_elsewhere() -> None:
+    right(ENDS, {"M": 136, "K": 72})
 
 
 @case
