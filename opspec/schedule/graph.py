@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from opspec.ir.dtypes import BOOL, I4, I64, DType, DTypeParam, Storage, choices, compute_dtype
 from opspec.ir.integers import Datum, Index, Int, index
@@ -421,7 +422,8 @@ class _Builder:
                 for i in atom.indices:
                     self._data_of(i, guard, constraints)
                 dtype = compute_dtype(self.block.tensor(atom.tensor).dtype)
-                self.data[atom] = self._intern(atom.tensor, atom.indices, guard, constraints, None, dtype)
+                before = takewhile(lambda c: atom not in c.atoms(), constraints)  # noqa: B023 - taken at once
+                self.data[atom] = self._intern(atom.tensor, atom.indices, guard, tuple(before), None, dtype)
 
     def _intern(
         self,

@@ -132,8 +132,10 @@ def _compatible(graph: Graph, products: dict[str, Product]) -> dict[str, Product
     # where one would walk what another blocks, the one with more work stays
     chosen: dict[str, Product] = {}
     for name, p in sorted(kept.items(), key=lambda item: -len(_work(graph, item[1]))):
-        own = {p.rows, p.columns, p.k}
-        if not any(p.around & {q.rows, q.columns, q.k} or q.around & own for q in chosen.values()):
+        walked, own = p.around | _batch(graph, p), {p.rows, p.columns, p.k}
+        if not any(
+            walked & {q.rows, q.columns, q.k} or (q.around | _batch(graph, q)) & own for q in chosen.values()
+        ):
             chosen[name] = p
     return {n: p for n, p in kept.items() if n in chosen}
 
@@ -141,6 +143,11 @@ def _compatible(graph: Graph, products: dict[str, Product]) -> dict[str, Product
 def _work(graph: Graph, product: Product) -> Axes:
     """The axes of all that a product multiplies."""
     return graph.axes_of(product.a) | graph.axes_of(product.b)
+
+
+def _batch(graph: Graph, product: Product) -> Axes:
+    """Axes that both operands of a product have and that it does not sum: a program takes one of each at a time."""
+    return (graph.axes_of(product.a) & graph.axes_of(product.b)) - {product.k} - product.steps
 
 
 def _laned(graph: Graph, stream: tuple[str, ...], products: dict[str, Product]) -> str | None:
@@ -285,10 +292,11 @@ def product_sides(graph: Graph, fold: Fold) -> Sides | None:
 def find_products(graph: Graph, grid: tuple[str, ...], inner: tuple[str, ...]) -> dict[str, Product]:
     """Folds whose body is a product of two operands with rows, columns and a shared reduced axis."""
     found: dict[str, Product] = {}
-    for fold in graph.nodes:
-        sides = product_sides(graph, fold) if isinstance(fold, Fold) else None
-        if sides is None or not isinstance(fold, Fold):
-            continue
+    pairs = [
+        (n, s) for n in graph.nodes if isinstance(n, Fold) and (s := product_sides(graph, n)) is not None
+    ]
+    shared = {x for n, s in pairs for x in (graph.axes_of(s.a) & graph.axes_of(s.b)) - set(n.over)}
+    for fold, sides in pairs:
         a, b, over = sides.a, sides.b, set(fold.over)
         left, right = graph.axes_of(a) - over, graph.axes_of(b) - over
         # of several reduced axes the last meets the matrix unit, the others are walked one at a time
@@ -298,7 +306,8 @@ def find_products(graph: Graph, grid: tuple[str, ...], inner: tuple[str, ...]) -
         if not rows or not columns:
             continue
         own = _around(graph, fold, set(inner) - over)
-        pick_row, pick_column = _prefer(graph, rows, inner, own), _prefer(graph, columns, inner, own)
+        pick_row = _prefer(graph, rows, inner, own, shared)
+        pick_column = _prefer(graph, columns, inner, own, shared)
         if pick_row is None or pick_column is None:
             continue
         around = own & (graph.axes_of(a) | graph.axes_of(b)) - {pick_row, pick_column}
@@ -329,15 +338,18 @@ def _around(graph: Graph, fold: Fold, axes: set[str]) -> set[str]:
     return axes & (scanned | later - stored)
 
 
-def _prefer(graph: Graph, names: list[str], inner: tuple[str, ...], around: set[str]) -> str | None:
-    """The one axis to tile: an inner one if there is any, else the last grid axis.
+def _prefer(
+    graph: Graph, names: list[str], inner: tuple[str, ...], around: set[str], shared: set[str]
+) -> str | None:
+    """The one axis to tile: an inner one if there is any, else the last grid axis, if may be one that no product
+    takes one at a time because both of its operands have it.
 
     Of several inner ones the last meets the matrix unit; the others have to be axes ``around`` it.
     """
     inside = sorted((n for n in names if n in inner), key=axis_order(graph).index)
     if set(inside[:-1]) - around:
         return None
-    return inside[-1] if inside else names[-1]
+    return inside[-1] if inside else max(names, key=lambda n: (n not in shared, names.index(n)))
 
 
 def _before(graph: Graph, first: str, second: str) -> bool:
