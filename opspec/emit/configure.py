@@ -18,7 +18,7 @@ from opspec.emit.product_choice import product_choice
 from opspec.emit.row_choice import column_choice, held_rows, kept_rows
 from opspec.emit.signature import KernelText
 from opspec.schedule.directions import prefixes
-from opspec.schedule.graph import Graph
+from opspec.schedule.graph import Graph, Prefix
 from opspec.schedule.packed import packed_axes
 from opspec.schedule.plan import Variant
 from opspec.schedule.resources import Limits
@@ -29,6 +29,7 @@ PER_THREAD = 16
 WARPS = 8  # of a program that holds whole rows, as long as each thread holds 32 elements at most
 ACROSS = 4096  # elements of a chunk that is scanned along an axis other than that of memory
 WALKED = 1024  # the same in a stream, where one warp walks each column's steps
+ROOM = 4  # tensors whose steps a thread holds at once
 NARROW = 32  # and its elements along memory
 EACH = 8  # elements of a thread of a program that holds two short axes
 SOME = 8  # programs of as many rows that are better than many of one
@@ -92,7 +93,9 @@ def _plain_choice(
                 lines.append(f"{block} = launch.bucket({extent[axis]}, {sizes.least}, {room})")
                 done.append(block)
                 continue
-            least = _least(variant, axis, cases, sizes, along=axis in fast_axes(graph) and both is None)
+            least = _least(
+                graph, variant, axis, cases, sizes, along=axis in fast_axes(graph) and both is None
+            )
             low = f", {least}" if least > 1 else ""
             lines.append(f"{block} = launch.power_of_2({extent[axis]}{low})")
             done.append(block)
@@ -101,7 +104,7 @@ def _plain_choice(
     budget = sizes.chunk if roles.stream else sizes.together if inner else sizes.pointwise
     across = any(p.along not in fast_axes(graph) for p in prefixes(graph))
     if across:  # a scan across memory goes from warp to warp: short and narrow chunks in few warps
-        budget = min(budget, WALKED if roles.stream else ACROSS)
+        budget = min(budget, WALKED // _crowded(variant) if roles.stream else ACROSS)
     # one warp walks a column of a scan across memory; what the taps of a window share stays in registers
     taps = bool(roles.stream) and not any(a in text.blocks for a in roles.stream) and not roles.tile
     # and a row that is folded more than once in turn makes all warps of its program wait each time
@@ -211,11 +214,21 @@ def _short_columns(graph: Graph, variant: Variant) -> bool:
 
 
 def _least(
-    variant: Variant, axis: str, cases: Sequence[Mapping[str, int]], sizes: Sizes, *, along: bool
+    graph: Graph,
+    variant: Variant,
+    axis: str,
+    cases: Sequence[Mapping[str, int]],
+    sizes: Sizes,
+    *,
+    along: bool,
 ) -> int:
     """The smallest block of a whole axis: along memory a fixed one, else what every workload fills, so that
-    lengths below it share a binary and those of the workloads keep theirs."""
-    if along:
+    lengths below it share a binary and those of the workloads keep theirs. Beside a scan, whose every step has the
+    whole block, what the workloads fill also along memory."""
+    walked = bool(cases) and any(
+        isinstance(n, Prefix) and n.along in variant.roles.stream for n in graph.nodes
+    )
+    if along and not walked:
         return sizes.least
     whole = variant.program.axis(axis).extent
     smallest = min((whole.evaluate(c) for c in cases), default=1)
@@ -282,7 +295,10 @@ def _laned_choice(
         lines.append(f"{steps} = launch.bucket({few}, {', '.join(map(str, sorted({min(deep, 2), deep})))})")
     else:
         lines.append(f"{steps} = {f'launch.share({deep}, {part})' if held else deep}")
-    return choice_of(text, lines, test=test, warps=f"launch.warps({lanes}, 16 // width, {wide})", stages="1")
+    warps = f"launch.warps({lanes}, 16 // width, {wide})"
+    if held and test is None:  # whatever is held is held here, and large blocks of it want their own threads
+        warps = f"launch.warps({' * '.join([*held, lanes, steps])}, {PER_THREAD}, {2 * WARPS})"
+    return choice_of(text, lines, test=test, warps=warps, stages="1")
 
 
 def stream_warps(variant: Variant, sizes: Sizes) -> int:
@@ -296,6 +312,16 @@ def stream_warps(variant: Variant, sizes: Sizes) -> int:
 def stream_steps(variant: Variant, sizes: Sizes) -> int:
     """Steps of a chunk of a stream along memory: as many as keep a thread's loads in flight."""
     return min(8 // _folded_beside(variant), max(sizes.chunk // 8, 1))
+
+
+def _crowded(variant: Variant) -> int:
+    """By how much a chunk of a scan across memory gets shorter: a thread holds its steps of every tensor that the
+    loop loads, and has registers for ``ROOM`` of these."""
+    loops = [s for s in statements(variant.program.body) if isinstance(s, Loop)]
+    most = max(
+        (sum(isinstance(s, Fetch) and len(s.var.axes) > 1 for s in lp.body) for lp in loops), default=0
+    )
+    return int(1 << (max(most - 1, 0) // ROOM).bit_length())
 
 
 def _folded_beside(variant: Variant) -> int:
