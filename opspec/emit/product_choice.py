@@ -23,6 +23,7 @@ from opspec.schedule.resources import (
     epilogue_registers,
     held_elements,
     loaded_apart,
+    loaded_packed,
     offered_tiles,
     operand_kind,
     result_bits,
@@ -166,7 +167,8 @@ def _matmul_choice(
     product = product or next(iter(variant.roles.products.values()))
     kind = operand_kind(variant.program)
     busy, sharing = epilogue_registers(variant.program), side_by_side(variant.program)
-    result, apart = result_bits(variant.program), loaded_apart(variant.program)
+    result = result_bits(variant.program)
+    apart = loaded_packed(variant.program) if kind == "8" else loaded_apart(variant.program)
     if nested_product(variant.program) is not None:
         busy, result = 1, 0  # what a step folds lives beside the accumulator, of which nothing is stored
 

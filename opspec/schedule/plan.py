@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 
 from opspec.ir.integers import Int
 from opspec.ir.program import Boundary, Kernel, Op
+from opspec.ir.values import Read, walk
 from opspec.schedule.aside import repeats
 from opspec.schedule.begun import begin_sums
 from opspec.schedule.block import Block, build_block
+from opspec.schedule.constants import make_apart
 from opspec.schedule.expand import expand_sums
 from opspec.schedule.exponent import fold_exponentials
 from opspec.schedule.extremes import pair_extremes
@@ -66,6 +68,15 @@ def schedule_kernel(
     ``reserved``: identifiers that block variables must not take.
     Raises ``Failure`` where one launch can't carry the block or a construct has no emitter.
     """
+    elsewhere = {
+        n.name
+        for k in boundary.kernels
+        if k.name != kernel.name
+        for d in k.body
+        for n in walk(d.value)
+        if isinstance(n, Read)
+    }
+    kernel, apart = make_apart(kernel, elsewhere)
     kernel, selected = select_elements(kernel)
     block = build_block(op, boundary, kernel)
     graph, shared = share_equal(share_loads(build_graph(block)))
@@ -80,7 +91,7 @@ def schedule_kernel(
     graph, inverted = invert_divisors(graph)
     graph, rebased = rebase_sums(graph)
     graph, lent = lend_rows(graph)
-    rewrites = (*selected, *shared, *pulled, *expanded, *inverted, *rebased, *lent)
+    rewrites = (*apart, *selected, *shared, *pulled, *expanded, *inverted, *rebased, *lent)
     variants = []
     packed = packed_axes(graph)
     assigned = assign_roles(graph, typical)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from opspec.ir.dtypes import DType, choices
+from opspec.ir.dtypes import I4, DType, choices
 from opspec.ir.values import Read, Unary, Value, walk
 from opspec.schedule.access import plain
 from opspec.schedule.tile import (
@@ -208,6 +208,19 @@ def loaded_apart(program: TileProgram) -> tuple[int, int]:
     return sum(v == 0 for v in found.values()), sum(v == 1 for v in found.values())
 
 
+def loaded_packed(program: TileProgram) -> tuple[int, int]:
+    """How many operands with rows and with columns hold two elements in a byte, which a step loads one by one."""
+    packed = {t.name for t in program.tensors if t.dtype == I4}
+    names = {s.var.name for s in statements(program.body) if isinstance(s, Fetch) and s.tensor in packed}
+    sides = [
+        (plain(s.a.value), plain(s.b.value)) for s in statements(program.body) if isinstance(s, Multiply)
+    ]
+    rows, columns = (
+        {v.name for v in side if isinstance(v, Read)} & names for side in zip(*sides, strict=True)
+    )
+    return len(rows), len(columns)
+
+
 def epilogue_registers(program: TileProgram) -> int:
     """Values per accumulator element that are alive at once behind the last stream, beside the accumulator.
 
@@ -326,7 +339,7 @@ def offered_tiles(
             epilogue=epilogue,
             sharing=sharing,
             result=result,
-            apart=apart if kind == "apart" else (0, 0),
+            apart=apart if kind in ("apart", "8") else (0, 0),
             columns=columns,
         ):
             out[key] = (tile.rows, tile.columns, tile.depth, tile.warps, tile.stages)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from opspec.ir.bounds import prove
-from opspec.ir.dtypes import BF16, F32, I8, I32, DType, Storage, choices
+from opspec.ir.dtypes import BF16, F32, I4, I8, I32, DType, Storage, choices
 from opspec.ir.facts import facts_of
 from opspec.ir.integers import ZERO, Int
 from opspec.ir.values import Binary, Cast, Read, Value, walk
@@ -370,7 +370,7 @@ def _operand_type(graph: Graph, fold: Fold, a: Value, b: Value) -> Storage | Non
 
 def _is_i8(graph: Graph, value: Value) -> bool:
     stored = exact_in(graph, value)
-    return stored is not None and all(d == I8 for d in choices(stored))
+    return stored is not None and all(d in (I8, I4) for d in choices(stored))
 
 
 def _name(dtype: Storage) -> str:
