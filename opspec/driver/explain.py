@@ -13,7 +13,7 @@ from opspec.ir.integers import FloorDiv, Int
 from opspec.ir.program import Boundary, Kernel
 from opspec.schedule.adjacent import adjacent_axes
 from opspec.schedule.plan import Plan, Variant
-from opspec.schedule.tile import AxisPlan, Fetch, Loop, Statement, TileProgram
+from opspec.schedule.tile import AxisPlan, Fetch, Loop, Multiply, Statement, TileProgram, on_unit
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -121,9 +121,11 @@ def _walks(program: TileProgram) -> list[str]:
         lines.append("no stream: everything is held at once")
     fetched = Counter(f.tensor for f, _ in fetches(program.body) if f.reread)
     lines += [f"{tensor} is loaded again in a later sweep ({n}x)" for tensor, n in fetched.items()]
-    products = sum(type(s).__name__ == "Multiply" for s in _flat(program.body))
-    if products:
-        lines.append(f"{products} block product{'' if products == 1 else 's'} on the matrix unit")
+    units = Counter(on_unit(s) for s in _flat(program.body) if isinstance(s, Multiply))
+    for unit, count in sorted(units.items(), reverse=True):
+        where = "on the matrix unit" if unit else "in f32, on no matrix unit"
+        lines.append(f"{count} block product{'' if count == 1 else 's'} {where}")
+    if units:
         lines += _warps(program)
     return lines
 

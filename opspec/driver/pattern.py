@@ -153,7 +153,7 @@ def contractions(plan: Plan) -> list[Contraction]:
                 batch=listed((a & b) - over),
                 over=listed(over),
                 operands=pair,
-                unit=fold.name in units,
+                unit=fold.name in units and units[fold.name].unit,
             )
         )
     return found

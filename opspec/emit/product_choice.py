@@ -201,17 +201,20 @@ def _matmul_choice(
     few = bool(cases) and max(whole.evaluate(c) for c in cases) <= max(t.columns for t in NARROW)
     blocks = [text.blocks[product.rows], text.blocks[product.columns], depth or text.blocks[product.k]]
     lines = ["# rows, columns, depth, warps, stages: the first that fills the device"]
-    lines.append(f"tiles = {offered(kind, descriptors=False)}")
-    lines.append("if width == 4:")
-    lines.append(f"    tiles = {offered('32', descriptors=False)}")
-    if text.described is not None and not _by_address(variant.program, text.described.tiles):
-        lines.append("elif described:")
-        lines.append(f"    tiles = {offered(kind, descriptors=True)}")
-    if sizes.product is None and kind == "16":
-        lines.append("elif not aligned:")
-        lines.append(
-            "    tiles = tiles[1:]  # loads of single elements need the registers of the widest tile"
-        )
+    if _in_f32(variant):
+        lines.append(f"tiles = {offered('32', descriptors=False)}")
+    else:
+        lines.append(f"tiles = {offered(kind, descriptors=False)}")
+        lines.append("if width == 4:")
+        lines.append(f"    tiles = {offered('32', descriptors=False)}")
+        if text.described is not None and not _by_address(variant.program, text.described.tiles):
+            lines.append("elif described:")
+            lines.append(f"    tiles = {offered(kind, descriptors=True)}")
+        if sizes.product is None and kind == "16":
+            lines.append("elif not aligned:")
+            lines.append(
+                "    tiles = tiles[1:]  # loads of single elements need the registers of the widest tile"
+            )
     rows, times = extent[product.rows], list(batch)
     if segmented and text.described is not None and text.described.segments is not None:
         # tiles begin where segments do, and so are those of one segment, as many times as there are
@@ -225,6 +228,7 @@ def _matmul_choice(
     ]
     cut = text.split is not None and text.split.split.axis == product.k
     parted = cut and kind == "16" and sizes.product is None and nested_product(variant.program) is None
+    parted = parted and not _in_f32(variant)
     if parted:
         # parts of the sum fill a device where few tiles don't
         arguments.append(f"depth={extent[product.k]}")
@@ -275,6 +279,16 @@ def _narrow_tiles(
     )
 
 
+def _in_f32(variant: Variant) -> bool:
+    """Whether a product multiplies in f32 what is stored in fewer bits: the vector units do, from tiles as of f32."""
+    return any(p.cast is None and not p.unit for p in variant.roles.products.values())
+
+
+def _in_tf32(program: TileProgram) -> bool:
+    """Whether all products of a program may round f32 to tf32."""
+    return all(s.precision == "tf32" for s in statements(program.body) if isinstance(s, Multiply))
+
+
 def _by_address(program: TileProgram, tiles: Container[str]) -> bool:
     """Whether an operand of the product is loaded element by element, which takes registers for its addresses, beside
     another that moves through a descriptor."""
@@ -312,7 +326,7 @@ def _chain_choice(
     """Rows in parallel, some axes whole, the others streamed: rows and chunk from what a thread and a
     multiprocessor hold. A chunk that every workload fills (``filled``) is no smaller for short streams;
     ``tallest``: the most that a workload has along a grid axis."""
-    roles = variant.roles
+    roles, width = variant.roles, "4" if _in_f32(variant) else "width"
     rows = [a for a in roles.grid if a in text.blocks]
     streams = [a for a in roles.stream if a in text.blocks]
     most = sizes.held ** len(fixed) if sizes.product else sizes.held
@@ -332,21 +346,21 @@ def _chain_choice(
         return _across_choice(variant, text, extent, least, rows[0], lines, limits, test)
     if sizes.product is not None or holds is None or not streams or not holds.axes <= set(roles.tile) or deep:
         for axis in (*rows, *streams):
-            size = "64 if width < 4 else 32" if axis in streams else "128 if width < 4 else 32"
+            size = _wide("64", "32", width) if axis in streams else _wide("128", "32", width)
             if axis in rows and fixed:
                 # the f32 accumulator takes a quarter of the registers, and its epilogue about as many
                 room, beside = _room(variant.program, axis, text, fixed)
-                size = f"max(16, min(128, launch.share({room} if width < 4 else {room // 4}, {beside})))"
+                size = f"max(16, min(128, launch.share({_wide(str(room), str(room // 4), width)}, {beside})))"
             if axis in streams and len(fixed) == 1 and len(streams) > 1:
                 # chunks of every stream lie in shared memory, two of each, beside what is whole
                 room = limits.shared_memory // (4 * len(streams))
-                size = f"max({least[axis]}, min({size}, launch.share({room} // width, {fixed[0]})))"
+                size = f"max({least[axis]}, min({size}, launch.share({room} // {width}, {fixed[0]})))"
             if axis in deep:
                 size = str(least[axis])
             if sizes.product is not None:
                 size = str(max(sizes.product, least[axis]))
             lines.append(_block(text, extent, axis, least[axis], size))
-        return choice_of(text, lines, test=test, warps="8 if width < 4 else 4", stages="2")
+        return choice_of(text, lines, test=test, warps=_wide("8", "4", width), stages="2")
     others = [extent[a] for a in roles.grid if a not in text.blocks]
     count = tiles_beside(variant.program, rows[0], streams)
     further = f" + {CHUNK * count}" if count else ""
@@ -354,10 +368,11 @@ def _chain_choice(
         extent[rows[0]],
         _sum(holds.accumulated, text.blocks) + further,
         *(_sum(tiles, text.blocks) for tiles in (holds.kept, holds.loaded)),
-        "width",
+        width,
         str(limits.shared_memory),
         " * ".join(others) or "1",
         *(["edged=True"] if _edged(variant.program, rows[0]) else []),
+        *(["tf32=True"] if _in_tf32(variant.program) else []),
         *(["narrow=described"] if holds.narrow and text.described is not None else []),
     ]
     # parts of the stream fill a device: rows fill tiles, and where their number does not vary parts end together
@@ -381,6 +396,11 @@ def _chain_choice(
             lines.append(_block(text, extent, axis, 1, f"launch.share({beside})"))
     parted = cut and tallest[rows[0]] <= TALLEST
     return choice_of(text, lines, test=test, warps="num_warps", stages="num_stages", parted=parted)
+
+
+def _wide(narrow: str, wide: str, width: str) -> str:
+    """A size for operands of less than 32 bits and one for others, as text that is decided where it can be."""
+    return wide if width == "4" else f"{narrow} if {width} < 4 else {wide}"
 
 
 def _across(variant: Variant) -> tuple[str, list[str], tuple[str, ...]] | None:

@@ -23,26 +23,42 @@ def off_the_matrix_units(op: Op) -> list[Diagnostic]:
         pair = operand_pair(value)
         if pair is None or value.span is None or _lone(value, *pair):
             continue
-        inexact = [x for x in pair if not _exact(x, op, home, home[define.name])]
-        if inexact:
-            place = inexact[0].span or value.span
-            text = place.text if len(place.text) < 40 else "an operand"
-            kind = inexact[0].dtype.name
+        operand = _inexact(value, pair, op, home, home[define.name])
+        if operand is not None:
+            place = operand.span if operand.span and operand.span.source == value.span.source else value.span
+            text = place.text if place != value.span and len(place.text) < 40 else "an operand"
+            several = operand not in pair
+            kind = operand.dtype.name
             found.append(
-                in_statement(grouping.off_matrix(value.span, text, kind, place), statements[define.origin])
+                in_statement(
+                    grouping.off_matrix(value.span, text, kind, place, further=several),
+                    statements[define.origin],
+                )
             )
     return found
+
+
+def _inexact(
+    reduce: Reduce, pair: tuple[Value, Value], op: Op, home: dict[str, str], kernel: str
+) -> Value | None:
+    """The operand that no type of at most 16 bits holds; of several factors beside the pair that are summed too, each
+    makes one, since it multiplies an operand."""
+    summed = {r.index for r in reduce.ranges}
+    found = [x for x in pair if not _exact(x, op, home, kernel)]
+    further = [f for f in _factors(reduce.body) if f not in pair and free_indices(f) & summed]
+    return next(iter([*found, *further]), None)
 
 
 def operand_pair(reduce: Reduce) -> tuple[Value, Value] | None:
     """The two factors of a contraction (rule 17): both carry a summed index, over different indices."""
     summed = {r.index for r in reduce.ranges}
     factors = [f for f in _factors(reduce.body) if free_indices(f) & summed]
-    best = sorted(factors, key=lambda f: -len(free_indices(f)))[:2]
-    if len(best) < 2 or free_indices(best[0]) == free_indices(best[1]):
+    widest = sorted(factors, key=lambda f: -len(free_indices(f)))
+    other = (f for f in widest if free_indices(f) != free_indices(widest[0]))
+    pair = (widest[0], next(other, widest[0])) if widest else None
+    if pair is None or pair[0] is pair[1]:
         return None
-    shared = free_indices(best[0]) & free_indices(best[1]) & summed
-    return (best[0], best[1]) if shared else None
+    return pair if free_indices(pair[0]) & free_indices(pair[1]) & summed else None
 
 
 def _lone(reduce: Reduce, wide: Value, narrow: Value) -> bool:

@@ -473,6 +473,8 @@ CHAINS = (*WIDE, *NARROW, *FLAT)
 EDGED = (*NARROW[:2], *WIDE, *NARROW[2:], *FLAT)
 # and small tiles leave room for several programs, one of which multiplies while another takes exponentials
 NARROW_ROWS = 64
+# f32 is multiplied by the vector units, whose threads hold rows and columns of all of the depth
+IN_F32 = ((32, 32, 8, 2), (16, 16, 4, 2))
 CHAIN_REGISTERS = 216
 WHOLE_REGISTERS = 192  # of products that are not all alive at once
 WHOLE_IN_REGISTERS = 1024  # operand elements in f32, which no matrix unit reads from shared memory
@@ -492,6 +494,7 @@ def pick_chain(
     edged: bool = False,
     narrow: bool = False,
     stream: int = 0,
+    tf32: bool = False,
 ) -> Chain:
     """Rows, chunk, warps and stages for a stream of block products.
 
@@ -500,7 +503,12 @@ def pick_chain(
     shared memory; ``others``: programs along the other axes; ``edged``: whether where the stream ends
     depends on the row; ``narrow``: whether all that is loaded is bytes, and moved through descriptors. The first that fits and fills the device; if none fills it, the one with the
     most programs that still fits. A ``stream`` of so many indices that can be cut keeps to few choices.
+    Operands of 4 bytes go on a matrix unit with ``tf32`` only.
     """
+    if width == 4 and not tf32:
+        tall, low = IN_F32
+        fits = width * (tall[0] * kept + tall[3] * tall[1] * loaded) <= shared
+        return tall if fits and rows > low[0] else low
     fitting: list[Chain] = []
     for block, chunk, warps, stages in EDGED if edged or accumulated <= NARROW_ROWS else CHAINS:
         choice = (block, chunk, warps, stages)

@@ -29,6 +29,7 @@ from opspec.schedule.rewrites import Applied, invert_divisors, pull_factors, sha
 from opspec.schedule.roles import Roles, assign_roles
 from opspec.schedule.select import select_elements
 from opspec.schedule.shorten import shorten
+from opspec.schedule.sides import gather_sides
 from opspec.schedule.split import Split, split_stream
 from opspec.schedule.steps import hold_steps
 from opspec.schedule.tile import TileProgram
@@ -87,11 +88,12 @@ def schedule_kernel(
         )
         raise unfusable(message, kernel.span, help="drop the block, or use what it computes")
     graph, pulled = pull_factors(pair_extremes(graph))
+    graph, sided = gather_sides(graph)
     graph, expanded = expand_sums(graph)
     graph, inverted = invert_divisors(graph)
     graph, rebased = rebase_sums(graph)
     graph, lent = lend_rows(graph)
-    rewrites = (*apart, *selected, *shared, *pulled, *expanded, *inverted, *rebased, *lent)
+    rewrites = (*apart, *selected, *shared, *pulled, *sided, *expanded, *inverted, *rebased, *lent)
     variants = []
     packed = packed_axes(graph)
     assigned = assign_roles(graph, typical)

@@ -35,7 +35,8 @@ class Product:
 
     ``cast``: the type both operands enter in; None leaves f32. ``steps``: further reduced axes, walked
     one index at a time around the product. ``around``: axes that operands carry, and later
-    folds reduce or scans run along, walked one index at a time outside of it.
+    folds reduce or scans run along, walked one index at a time outside of it. ``unit``: whether a matrix unit
+    multiplies it; the vector units do where operands are f32 and ``using`` allows nothing else.
     """
 
     fold: str
@@ -47,6 +48,7 @@ class Product:
     cast: Storage | None
     steps: frozenset[str] = frozenset()
     around: frozenset[str] = frozenset()
+    unit: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,6 +328,8 @@ def find_products(graph: Graph, grid: tuple[str, ...], inner: tuple[str, ...]) -
             cast=sides.cast,
             steps=frozenset(over - {k}),
             around=frozenset(around),
+            unit=fold.using == "tf32"
+            or (sides.cast is not None and any(d.bits < 32 for d in choices(sides.cast))),
         )
     return found
 

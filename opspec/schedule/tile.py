@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal as L
 from typing import assert_never
 
-from opspec.ir.dtypes import BOOL, I64, DType, Storage
+from opspec.ir.dtypes import BOOL, I64, DType, Storage, choices
 from opspec.ir.integers import Int, index
 from opspec.ir.program import Op, Tensor
 from opspec.ir.values import Compare, Extent, Monoid, Read, Value, integers, walk
@@ -173,6 +173,14 @@ class Multiply:
     b: Operand
     accumulate: bool
     precision: Precision
+
+
+def on_unit(product: Multiply) -> bool:
+    """Whether a matrix unit multiplies: operands of fewer than 32 bits, or f32 that may be rounded to tf32."""
+    casts = [o.cast for o in (product.a, product.b)]
+    return product.precision == "tf32" or all(
+        c is not None and any(d.bits < 32 for d in choices(c)) for c in casts
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

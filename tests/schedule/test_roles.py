@@ -182,3 +182,15 @@ def test_a_block_that_no_launch_carries_is_refused_with_another_way_to_write_it(
 )
 def test_what_the_help_says_can_be_built(plan, text):
     assert plan(text).variants
+
+
+def test_an_axis_that_one_product_takes_one_at_a_time_is_no_tile_of_another(plan):
+    """Keys of a place of its own and keys that all places share: rows are frames in both products."""
+    found = plan(
+        "op f[F, P, D](q: bf16[F, P, D], k: bf16[F, P, D], a: bf16[F, D]) -> s: f32[P, F, F], t: f32[P, F, F] {\n"
+        "  kernel k {\n    s[p, i, j] = sum[d](q[i, p, d] * k[j, p, d])\n"
+        "    t[p, i, j] = sum[d](q[i, p, d] * a[j, d])\n  }\n}\n"
+    )
+    products = found.variants[-1].roles.products.values()
+    assert {(p.rows, p.columns) for p in products} == {("i", "j")}
+    assert "p" not in found.variants[-1].roles.blocked

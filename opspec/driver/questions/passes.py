@@ -46,7 +46,8 @@ def _paths(launch: KernelLaunch, variant: Variant) -> Iterator[str]:
     for fold in folds:
         for axis in fold.over:
             if fold.name in roles.products:
-                how = f"over {axis} on the matrix unit, {_chunked(axis, variant)}"
+                unit = "on the matrix unit" if roles.products[fold.name].unit else "block by block in f32"
+                how = f"over {axis} {unit}, {_chunked(axis, variant)}"
             elif axis == roles.laned:
                 how = f"over {axis} in lanes: each keeps its own state through the stream, all are merged once at the end"
             elif any(a.rows for a in variant.program.axes) and axis in roles.stream:
