@@ -37,10 +37,13 @@ class Reductions(Values):
         operands = [self.value(f, whole.indices(), strict) for f in parts]
         if len(parts) == 1:
             return operands
-        return [
-            entering(x, value.using, raw=is_raw(f, self.defines))
-            for x, f in zip(operands, parts, strict=True)
-        ]
+        raw = [is_raw(f, self.defines) for f in parts]
+        if len(parts) > 2:
+            # of several factors an operand is a product, which a format holds no longer: one of three, both of more
+            rounded = min(2, len(parts) - 2 + raw.count(False))
+            for k in [k for k, stored in enumerate(raw) if stored][: max(rounded - raw.count(False), 0)]:
+                raw[k] = False
+        return [entering(x, value.using, raw=r) for x, r in zip(operands, raw, strict=True)]
 
     def product(self, value: Reduce, operands: list[Bounded], box: Box, whole: Box) -> Bounded | None:
         """The reduction as a matrix product, or None where it is none."""

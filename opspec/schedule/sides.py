@@ -8,15 +8,13 @@ rows where both have them: these come from registers, where they can be computed
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
 
 from opspec.ir.dtypes import F32
-from opspec.ir.values import Binary, Literal, Read, Unary, Value
+from opspec.ir.values import Binary, Read, Value
 from opspec.schedule.graph import Axes, Fold, Graph, Node, Point
 from opspec.schedule.rewrites import Applied
 from opspec.schedule.roles import axis_order, product_sides
-
-Factor = tuple[Value, bool]  # (value, divides)
-MINUS: Value = Literal(value=-1.0, dtype=F32)
 
 
 def gather_sides(graph: Graph) -> tuple[Graph, tuple[Applied, ...]]:
@@ -45,8 +43,8 @@ def _two_sides(graph: Graph, fold: Fold) -> Value | None:
     factors = _factors(graph, fold.body, over)
     if len(factors) < 3:
         return None
-    axes = [graph.axes_of(f) for f, _ in factors]
-    whole = [k for k, (_, divides) in enumerate(factors) if not divides and over <= axes[k]]
+    axes = [graph.axes_of(f) for f in factors]
+    whole = [k for k in range(len(factors)) if over <= axes[k]]
     order = sorted(whole, key=lambda k: (-len(axes[k]), k))
     pairs = ((i, j) for n, i in enumerate(order) for j in order[n + 1 :])
     pair = next((p for p in pairs if axes[p[0]] - axes[p[1]] and axes[p[1]] - axes[p[0]]), None)
@@ -54,15 +52,19 @@ def _two_sides(graph: Graph, fold: Fold) -> Value | None:
         return None
     walked = axis_order(graph)
     first, second = sorted(pair, key=lambda k: min(map(walked.index, axes[k] - axes[sum(pair) - k])))
-    sides: dict[int, list[Factor]] = {first: [], second: []}
+    sides: dict[int, list[Value]] = {first: [], second: []}
     for k, factor in enumerate(factors):
         home = k if k in pair else next((s for s in (first, second) if axes[k] <= axes[s]), None)
         if home is None:
             return None
         sides[home].append(factor)
-    a, b = (_product(sides[k]) for k in (first, second))
-    made = Binary(op="mul", a=a, b=b, dtype=F32, span=fold.body.span)
+    a, b = (reduce(_times, sides[k]) for k in (first, second))
+    made = _times(a, b)
     return made if product_sides(graph, replace(fold, body=made)) is not None else None
+
+
+def _times(a: Value, b: Value) -> Value:
+    return Binary(op="mul", a=a, b=b, dtype=F32)
 
 
 def _is_product(graph: Graph, body: Value, over: Axes) -> bool:
@@ -73,34 +75,13 @@ def _is_product(graph: Graph, body: Value, over: Axes) -> bool:
     return over <= a & b and bool(a - b) and bool(b - a)
 
 
-def _factors(graph: Graph, value: Value, over: Axes, *, divides: bool = False) -> list[Factor]:
-    """The factors of a product, in order of writing, through points that are products of such with rows and columns."""
+def _factors(graph: Graph, value: Value, over: Axes) -> list[Value]:
+    """The factors of a product, in order of writing, through points that are products of rows and columns."""
     match value:
         case Binary(op="mul", a=a, b=b) if value.dtype is F32:
-            return [*_factors(graph, a, over, divides=divides), *_factors(graph, b, over, divides=divides)]
-        case Binary(op="div", a=a, b=b):
-            return [
-                *_factors(graph, a, over, divides=divides),
-                *_factors(graph, b, over, divides=not divides),
-            ]
-        case Unary(op="neg", x=x):
-            return [(MINUS, False), *_factors(graph, x, over, divides=divides)]
+            return [*_factors(graph, a, over), *_factors(graph, b, over)]
         case Read(name=name):
             node = graph.by_name.get(name)
             if isinstance(node, Point) and _is_product(graph, node.value, over):
-                return _factors(graph, node.value, over, divides=divides)
-    return [(value, divides)]
-
-
-def _product(factors: list[Factor]) -> Value:
-    """The product of a side, what multiplies before what divides, and signs last."""
-    plain = [f for f, divides in factors if not divides and f != MINUS]
-    result = plain[0]
-    for f in plain[1:]:
-        result = Binary(op="mul", a=result, b=f, dtype=F32)
-    for f, divides in factors:
-        if divides:
-            result = Binary(op="div", a=result, b=f, dtype=F32)
-        elif f == MINUS:
-            result = Unary(op="neg", x=result, dtype=F32)
-    return result
+                return _factors(graph, node.value, over)
+    return [value]

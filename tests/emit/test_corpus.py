@@ -10,7 +10,7 @@ from checking import ask, faults
 
 CORPUS = sorted((Path(__file__).parent / "corpus").glob("*.op"))
 WANTED = re.compile(r"^# refused: (OP\d+)$", re.MULTILINE)
-HEAVY = {"conv2d", "rank5_map", "gathered_product"}  # many elements or programs, slow to interpret
+HEAVY = {"conv2d", "frames", "rank5_map", "gathered_product"}  # many elements or programs, slow to interpret
 
 
 def check(path: Path, count: int, limit: int) -> None:

@@ -50,6 +50,13 @@ def test_a_chain_takes_what_registers_and_memory_hold():
     assert block * (512 + chunk) / (32 * warps) <= launch.CHAIN_REGISTERS
 
 
+def test_a_chain_in_f32_is_one_of_small_tiles_and_many_threads():
+    assert launch.pick_chain(4096, 128, 128, 256, 4, 232448, 128) == launch.IN_F32[0]
+    assert launch.pick_chain(16, 128, 128, 256, 4, 232448, 128) == launch.IN_F32[-1]
+    assert launch.pick_chain(4096, 1024, 1024, 2048, 4, 232448, 128) == launch.IN_F32[-1]
+    assert launch.pick_chain(4096, 128, 128, 256, 4, 232448, 128, tf32=True)[0] > launch.IN_F32[0][0]
+
+
 def test_a_chain_without_a_stream_takes_rows_that_leave_room_for_two():
     assert launch.whole_rows(64, 320, 64, 20480, 2, 232448) == 64
     assert launch.whole_rows(256, 384, 64, 20480, 2, 232448) == 128

@@ -12,7 +12,7 @@ BODIES = [
     "x[m, k] * w[k, n] * g[k]",
     "g[k] * (x[m, k] * w[k, n])",
     "x[m, k] * w[k, n] * sigmoid(r[m, k])",
-    "-x[m, k] * w[k, n] / (1 + abs(g[k]))",
+    "-x[m, k] * w[k, n] * (1 / (1 + abs(g[k])))",
     "x[m, k] * w[k, n] * g[k] * s[n]",
 ]
 
