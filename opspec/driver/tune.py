@@ -264,6 +264,7 @@ def _race(
         if name == untuned or compare(times[name], times[untuned])[0] != "FASTER":
             break
         candidate, own = named[name]
+        sets[-1].restore()  # timing went through it again and again
         fault = _fault(partial(check_function, bench, own, sets[-1], references[1], tolerance))
         if not fault:
             outcome.best, outcome.tuned = candidate, times[name].median

@@ -170,9 +170,7 @@ class Call:
         if sizes[0] > GRID:
             raise LaunchError(f"{sizes[0]} programs are more than one launch takes ({GRID})")
         x, y, z = (*sizes, 1, 1)[:3]
-        if self.device.type == "cpu" and hasattr(
-            kernel, "is_gluon"
-        ):  # Triton's interpreter takes no such kernel
+        if self.device.type == "cpu" and getattr(kernel, "is_gluon", bool)():  # Triton interprets none
             from opspec.runtime import warp_interpreter
 
             warp_interpreter.run(kernel, (x, y, z), args, {**options, **constants})
