@@ -28,6 +28,7 @@ POINTER = {
     "f32": "*fp32", "bf16": "*bf16", "f16": "*fp16", "f8e4m3": "*fp8e4nv", "f8e5m2": "*fp8e5", "i8": "*i8", "i4": "*u8",
     "i32": "*i32", "i64": "*i64", "bool": "*i1",
 }  # fmt: skip
+OVERLAPS = 90  # the first architecture whose launches overlap
 SPAN = 256  # for the sizes of a stream in parts: a multiple of 16, as spans are
 SPECIALISED = 90  # the capability whose warps may have roles
 SCALAR = {"float": "fp32", "int": "i32", "bool": "i32"}
@@ -230,8 +231,10 @@ def _compile(
         signature[names[scalar.name]] = SCALAR[scalar.dtype.kind]
         if scalar.dtype.kind != "float" and scalar.default is not None:
             values[names[scalar.name]] = int(scalar.default)
-    launch_options = {k: options.pop(k) for k in ("num_warps", "num_stages", "enable_fp_fusion")}
-    constants: dict[str, Any] = {"INDEX": tl.int32, **options}
+    known = ("num_warps", "num_stages", "enable_fp_fusion", "maxnreg")
+    launch_options = {k: options.pop(k) for k in known if k in options}
+    overlaps = target.backend == "cuda" and int(target.arch) >= OVERLAPS
+    constants: dict[str, Any] = {"INDEX": tl.int32, "OVERLAP": overlaps, **options}
     ordered = {}
     attributes = {}
     for position, name in enumerate(kernel.arg_names):

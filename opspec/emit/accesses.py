@@ -10,11 +10,19 @@ from opspec.emit.expressions import ATOM, TL, Expressions, literal, wrap
 from opspec.emit.names import escape
 from opspec.emit.narrow import Narrow
 from opspec.emit.parts import narrow_rows
-from opspec.emit.signature import block_names, count_name, descriptor, identifiers, pointer, stride
+from opspec.emit.signature import (
+    Overlap,
+    block_names,
+    count_name,
+    descriptor,
+    identifiers,
+    pointer,
+    stride,
+)
 from opspec.ir.dtypes import F8E5M2, F32, I4, DType, DTypeParam, Storage, compute_dtype
 from opspec.ir.integers import FloorDiv, Int, index
 from opspec.ir.program import Tensor
-from opspec.ir.values import Compare, Extent, Literal, Value, free_indices
+from opspec.ir.values import Compare, Extent, Literal, Read, Value, free_indices, walk
 from opspec.schedule.begun import begun_products
 from opspec.schedule.exact import holds, number
 from opspec.schedule.nested import nested_product
@@ -44,8 +52,14 @@ class Accesses:
         halves: Narrow,
         *,
         backwards: bool = False,
+        overlap: Overlap = Overlap(),  # noqa: B008 - frozen
+        full: bool = False,
     ) -> None:
-        self.program, self.name, self.tiles, self.backwards = program, name, tiles, backwards
+        self.program, self.name, self.tiles = program, name, tiles
+        self.backwards, self.overlap = backwards, overlap
+        self.full = full
+        # what holds for every element of a tile that is full
+        self.ends = frozenset(inside(a.name, a.extent) for a in program.axes if a.blocked and full)
         self.placed = {a for tile in tiles.values() for a in tile}
         self.paired = paired_axes(tiles)
         self.narrow = halves
@@ -276,7 +290,7 @@ class Accesses:
         if self.tensor(s.tensor).dtype == I4 and self.fetch_packed(s):
             return
         tensor = self.tensor(s.tensor)
-        policy = self.policy(s.at)
+        policy = "evict_first" if s.tensor in self.overlap.spent else self.policy(s.at)
         args = [self.located(s.var.name, s.tensor, s.at, s.var.axes, 16 if policy else 48)]
         plain = None if s.other is None else number(s.other)
         # a load gives its default in the storage type: one that would be rounded there is put in afterwards
@@ -319,6 +333,12 @@ class Accesses:
             )
         self.put(f"{s.var.name} = {text}")
 
+    def wide(self, value: Value) -> str:
+        """How many neighbours one load brings of what a value is made from."""
+        loads = [self.fetched[v.name] for v in walk(value) if isinstance(v, Read) and v.name in self.fetched]
+        bits = [f"{self.base(s.tensor)}.dtype.element_ty.primitive_bitwidth" for s in loads]
+        return f"128 // {bits[0]}" if bits else "4"
+
     def few(self, at: tuple[Int, ...], axes: tuple[str, ...]) -> bool:
         """Whether an address is the same along the last dimension for all places of a tile, as the host may find."""
         last = axes[-1]
@@ -357,7 +377,9 @@ class Accesses:
             ]
         elif s.masks:
             args.append(f"mask={early or self.mask(s.masks, s.axes)}")
-        if self.policy(s.at):
+        if s.tensor in self.overlap.kept and self.sweep is None:
+            args.append('eviction_policy="evict_last"')
+        elif self.policy(s.at):
             args.append('eviction_policy="evict_first"')
         self.put(f"tl.store({', '.join(args)})")
 
@@ -419,9 +441,14 @@ class Accesses:
     def mask(self, masks: tuple[Value, ...], axes: tuple[str, ...]) -> str:
         """A conjunction; one that is more than a single comparison gets a name in its scope."""
         masks = _equalities(masks)
-        texts = list(dict.fromkeys(wrap(self.x.value(m, axes), 0 if len(masks) == 1 else 4) for m in masks))
+        ends = tuple(m for m in masks if m in self.ends)
+        masks = tuple(m for m in masks if m not in self.ends)
+        texts = [] if not ends else [self.x.call("unless_full", self.all_of(ends, axes)[0], "FULL")[0]]
+        if masks:
+            text, precedence = self.all_of(masks, axes)
+            texts.append(text if not texts else wrap((text, precedence), 4))
         text = " & ".join(texts)
-        if len(texts) == 1 and len(text) < 24:
+        if len(texts) == len(ends) + len(masks) == 1 and len(text) < 24 + 19 * len(ends):
             return text
         for scope in self.scopes:
             if text in scope:
@@ -433,6 +460,12 @@ class Accesses:
         self.scopes[-1][text] = name
         self.put(f"{name} = {text}")
         return name
+
+    def all_of(self, masks: tuple[Value, ...], axes: tuple[str, ...]) -> tuple[str, int]:
+        """A conjunction as it is written."""
+        single = len(masks) == 1
+        texts = list(dict.fromkeys(wrap(self.x.value(m, axes), 0 if single else 4) for m in masks))
+        return " & ".join(texts), 0 if single else 3
 
 
 def _shared_places(program: TileProgram) -> frozenset[str]:

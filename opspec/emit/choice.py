@@ -46,7 +46,8 @@ SMALL = Sizes(
 class Choice:
     """One variant's configuration: the test that admits it (None: always), lines, warps, stages; the test in
     ``words`` where it is a name. ``parted``: its tiles are few because parts of a sum fill a device;
-    ``group``: rows of tiles that are walked before the next column; ``specialised``: tiles (rows, columns, depth, slots) where its warps have roles, whose blocks are ``sides``."""
+    ``group``: rows of tiles that are walked before the next column; ``specialised``: tiles (rows, columns, depth, slots) where its warps have roles, whose blocks are ``sides``;
+    ``registers``: the most of a thread, where more would leave room for too few programs."""
 
     kernel: str
     test: str | None
@@ -59,6 +60,7 @@ class Choice:
     group: str = "8"
     specialised: tuple[tuple[int, int, int, int], ...] = ()
     sides: tuple[str, ...] = ()
+    registers: int | None = None
 
 
 def choice_of(

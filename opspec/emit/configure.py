@@ -35,6 +35,7 @@ EACH = 8  # elements of a thread of a program that holds two short axes
 SOME = 8  # programs of as many rows that are better than many of one
 MANY = 3  # values of a column that are worth more rows
 COLUMNS = 64  # elements along memory of a block that fits an axis of no power of two
+SWEPT_REGISTERS = 80  # of a thread where rows are swept again: three programs at once, whose rows L2 holds
 BESIDE_LANES = 4  # elements of held blocks beside a lane; more of them stream instead
 
 
@@ -167,7 +168,7 @@ def _plain_choice(
     elements = " * ".join(done) or "1"
     # fewer warps a row: more rows at once, whose last ones then leave fewer multiprocessors idle
     rowwise = bool(roles.tile) and not roles.stream and not across
-    warps = f", {WARPS} if {elements} <= {WARPS * 1024} else {2 * WARPS}" if rowwise else ""
+    warps = f", {WARPS} if {elements} <= {WARPS * 1024} else {2 * WARPS}" if rowwise and folds != 1 else ""
     stages = "3" if roles.stream else "1"
     return choice_of(
         text, lines, test=test, warps=f"launch.warps({elements}, {per_thread}{warps})", stages=stages
@@ -277,41 +278,52 @@ def _laned_choice(
     test: str | None,
     sizes: Sizes,
 ) -> Choice:
-    """A stream in steps and lanes: 16 bytes a lane, and as many steps as keep a thread's loads in flight.
+    """A stream in steps and lanes: 16 bytes a lane, and as many steps as keep a thread's loads in flight. Of rows
+    of odd length, whose elements are loaded one by one, a thread has as many lanes with an element each.
 
     Blocks ``held`` beside it take their part of what a thread carries. Several sweeps want more warps a program and so fewer programs at once: their rows then stay in L2.
     """
     axis = variant.roles.laned or ""
-    lanes, steps = text.blocks[axis], text.blocks[f"{axis}.step"]
-    wide = stream_warps(variant, sizes)
-    most = f"{min(32 * wide, sizes.chunk)} * (16 // width)"
+    lanes, steps, near = (text.blocks[d] for d in (axis, f"{axis}.step", f"{axis}.near"))
+    warps = stream_warps(variant, sizes)
+    threads = min(32 * warps, sizes.chunk)
     deep = stream_steps(variant, sizes)
     part = ", ".join(held)
+    most = f"{threads} * (16 // width) // {near}"
     if held:
-        most = f"min({most}, launch.share({deep} * {most}, {part}))"
-    lines.append(f"{lanes} = launch.power_of_2({extent[axis]}, 1, {most})")
+        most = f"min({most}, launch.share({deep * threads} * (16 // width), {near}, {part}))"
+    lines.append(f"{near} = 1 if {operand(extent[axis])} % {sizes.aligned} else 16 // width")
+    lines.append(f"{lanes} = launch.power_of_2(triton.cdiv({extent[axis]}, {near}), 1, {most})")
     if len(variant.roles.stream) > 1 and not held:  # inside of others a chunk is no longer than the stream
-        few = f"{operand(extent[axis])} // {lanes}"
+        few = f"{operand(extent[axis])} // ({lanes} * {near})"
         lines.append(f"{steps} = launch.bucket({few}, {', '.join(map(str, sorted({min(deep, 2), deep})))})")
     else:
         lines.append(f"{steps} = {f'launch.share({deep}, {part})' if held else deep}")
-    warps = f"launch.warps({lanes}, 16 // width, {wide})"
-    if held and test is None:  # whatever is held is held here, and large blocks of it want their own threads
-        warps = f"launch.warps({' * '.join([*held, lanes, steps])}, {PER_THREAD}, {2 * WARPS})"
-    return choice_of(text, lines, test=test, warps=warps, stages="1")
+    count = f"launch.warps({lanes} * {near}, 16 // width, {warps})"
+    crowded = bool(held) and test is None
+    if crowded:  # whatever is held is held here, and large blocks of it want their own threads
+        count = f"launch.warps({' * '.join([*held, lanes, steps, near])}, {PER_THREAD}, {2 * WARPS})"
+    choice = choice_of(text, lines, test=test, warps=count, stages="1")
+    swept = _sweeps(variant) > 1 and warps == WARPS and not crowded
+    return replace(choice, registers=SWEPT_REGISTERS) if swept else choice
 
 
 def stream_warps(variant: Variant, sizes: Sizes) -> int:
     """Warps of a program that streams along memory."""
     if variant.roles.laned is None:
         return max(sizes.chunk // (32 * PER_THREAD), 1)
-    sweeps = max(s.sweeps for s in statements(variant.program.body) if isinstance(s, Loop))
-    return min(8 if sweeps > 1 else 4, max(sizes.chunk // 32, 1))
+    return min(8 if _sweeps(variant) > 1 else 4, max(sizes.chunk // 32, 1))
 
 
 def stream_steps(variant: Variant, sizes: Sizes) -> int:
-    """Steps of a chunk of a stream along memory: as many as keep a thread's loads in flight."""
-    return min(8 // _folded_beside(variant), max(sizes.chunk // 8, 1))
+    """Steps of a chunk of a stream along memory: few where it is walked once, so that many programs are at work, and
+    as many as keep a thread's loads in flight where few programs leave their rows in L2."""
+    steps = 8 // _folded_beside(variant) if _sweeps(variant) > 1 else 2
+    return min(steps, max(sizes.chunk // 8, 1))
+
+
+def _sweeps(variant: Variant) -> int:
+    return max(s.sweeps for s in statements(variant.program.body) if isinstance(s, Loop))
 
 
 def _crowded(variant: Variant) -> int:

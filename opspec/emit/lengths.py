@@ -57,9 +57,11 @@ class Lengths:
     """Rows along an axis of ``extent``, whose tile is ``tile`` where it is held whole and ``block`` where it streams;
     ``rows`` and ``rows_beyond``: the block of rows, where there is one.
 
-    ``step``: that of a stream in steps and ``chunk`` lanes a warp. The first of ``classes`` is for rows of odd
-    length, whose kernel is not specialised for any. ``own``: tiles that are binaries of their own for rows whose
-    length ``aligned`` divides, because a workload states such a length.
+    ``own``: tiles that are binaries of their own for rows whose length ``aligned`` divides, because a workload states
+    such a length; ``exact``: lengths for which one is that fill it, and need no mask.
+
+    ``step``: that of a stream in steps and ``chunk`` lanes a warp of ``near`` neighbours. The first of ``classes`` is
+    for rows of odd length, whose kernel is not specialised for any.
     """
 
     extent: str
@@ -68,30 +70,32 @@ class Lengths:
     rows: str | None
     rows_beyond: str | None
     step: str | None
+    near: str | None
     chunk: int
     least: int
     stages: str
     streamed: str
     aligned: int
     own: tuple[int, ...]
+    exact: tuple[int, ...]
     classes: tuple[Class, ...]
 
     @property
     def test(self) -> str:
         """The lengths that are not those of a tile of their own; empty where there is none."""
-        if not self.own:
-            return ""
-        tile = f"launch.power_of_2({self.extent}, {self.least})"
-        other = f"{tile} != {self.own[0]}" if len(self.own) == 1 else f"{tile} not in {self.own}"
-        return f"({operand(self.extent)} % {self.aligned} or {other})"
+        tests = [_other(operand(self.extent), self.exact)] if self.exact else []
+        if self.own:
+            other = _other(f"launch.power_of_2({self.extent}, {self.least})", self.own)
+            tests.append(f"({operand(self.extent)} % {self.aligned} or {other})")
+        return f"({' and '.join(tests)})" if len(tests) > 1 else "".join(tests)
 
     def host_lines(self, name: str) -> list[str]:
         """Lines of the launcher that pick ``kernel``, ``options`` and the rows of a program."""
         lines = []
         for k, c in enumerate(self.classes):
-            lanes = (
-                str(self.chunk * c.warps) if self.step is None else f"{self.chunk * c.warps} * (16 // width)"
-            )
+            lanes = str(self.chunk * c.warps)
+            if self.step is not None and not k:
+                lanes += " * (16 // width)"
             given: dict[str, int | str] = {}
             kernel = self.streamed
             if c.last > c.first:
@@ -100,7 +104,9 @@ class Lengths:
             elif self.rows_beyond is not None:
                 given = {self.rows_beyond: 1}
             given |= {self.block: lanes if c.steps else 0}
-            given |= {self.step: c.steps or 1} if self.step is not None else {}
+            if self.step is not None and self.near is not None:
+                wide = "16 // width" if c.steps and k else 1
+                given |= {self.step: c.steps or 1, self.near: wide}
             given |= {"num_warps": c.warps, "num_stages": self.stages if c.steps else 1}
             text = ", ".join([*(f'"{n}": {v}' for n, v in given.items()), '"enable_fp_fusion": True'])
             lines.append("else:" if c.test is None else f"{'el' if k else ''}if {c.test}:")
@@ -113,9 +119,19 @@ class Lengths:
         return lines
 
     @property
+    def fills(self) -> str:
+        """Whether a row fills its tile, which then needs no mask."""
+        alone = "" if self.rows is None else f' and options["{self.rows}"] == 1'
+        return f'options["{self.tile}"] == {self.extent}{alone}'
+
+    @property
     def longest(self) -> int:
         """Elements of the longest row that is held whole."""
         return max((1 << c.last) // 2 for c in self.classes if c.last > c.first)
+
+
+def _other(value: str, known: tuple[int, ...]) -> str:
+    return f"{value} != {known[0]}" if len(known) == 1 else f"{value} not in {known}"
 
 
 def odd(name: str) -> str:
@@ -151,6 +167,7 @@ def any_length(
     if any(p.along not in fast for p in prefixes(plan.graph)):
         return None
     extent = whole.program.axis(axis).extent
+    own, exact = _own(extent, cases, sizes, several=stream.warps > FEW)
     text = host_int(extent, names)
     if not extent.dims() or not PLAIN.fullmatch(text):
         return None
@@ -160,23 +177,32 @@ def any_length(
         block=texts[1].blocks[axis],
         rows=texts[0].blocks[others[0]] if others else None,
         rows_beyond=texts[1].blocks.get(others[0]) if others else None,
-        step=texts[1].blocks[f"{axis}.step"] if streamed.roles.laned is not None else None,
+        step=texts[1].blocks.get(f"{axis}.step"),
+        near=texts[1].blocks.get(f"{axis}.near"),
         chunk=max(min(sizes.chunk, SHORT) // (128 if streamed.roles.laned is not None else MANY), 1),
         least=sizes.least,
         stages=stream.stages,
         streamed=texts[1].name,
         aligned=sizes.aligned,
-        own=_own(extent, cases, sizes, several=stream.warps > FEW),
+        own=own,
+        exact=exact,
         classes=_classes(text, sizes, stream),
     )
 
 
-def _own(extent: Int, cases: Sequence[Mapping[str, int]], sizes: Sizes, *, several: bool) -> tuple[int, ...]:
-    """The tiles of lengths that workloads state; of those that stream only where it takes ``several`` sweeps, whose
-    steps are fewer beside a tile."""
-    lengths = [n for c in cases if (n := extent.evaluate(c)) % sizes.aligned == 0]
-    tiles = {max(sizes.least, 1 << max(n - 1, 0).bit_length()) for n in lengths}
-    return tuple(sorted(t for t in tiles if several or t <= sizes.resident))
+def _own(
+    extent: Int, cases: Sequence[Mapping[str, int]], sizes: Sizes, *, several: bool
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The tiles of lengths that workloads state, and apart from these the lengths that fill theirs alone in a program.
+
+    Of those that stream only where it takes ``several`` sweeps, whose steps are fewer beside a tile.
+    """
+    lengths = {n for c in cases if (n := extent.evaluate(c)) % sizes.aligned == 0}
+    tiles = {n: max(sizes.least, 1 << max(n - 1, 0).bit_length()) for n in lengths}
+    kept = {n: t for n, t in tiles.items() if several or t <= sizes.resident}
+    exact = {n for n, t in kept.items() if n == t and sizes.together <= n <= sizes.resident}
+    own = {t for n, t in kept.items() if n not in exact}
+    return tuple(sorted(own)), tuple(sorted(exact - own))
 
 
 def operand(extent: str) -> str:
@@ -220,6 +246,7 @@ def print_lengths(name: str, texts: tuple[KernelText, ...], lengths: Lengths) ->
     at, place = (n if n not in streamed.params else f"{n}_" for n in ("power", "place"))
     extent = operand(lengths.extent)
     blocks = {lengths.tile: f"1 << {at}", lengths.rows: f"1 + (TOGETHER - 1) // (1 << {at})"}
+    blocks["FULL"] = "False"
     passed = [f"{c}={blocks.get(c, c)}" for c in whole.constexprs]
     ones = [f"{c}={1 if c == lengths.rows_beyond else c}" for c in streamed.constexprs]
     lines = [

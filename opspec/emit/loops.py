@@ -39,13 +39,14 @@ class Loops(Accesses):
         dims, turned = self.x.dims[s.axis], False
         if s.segments is not None:
             start, stop = self.segments(s, s.segments, start, stop)
-        if len(dims) == 2:
-            steps, lanes = (self.blocks[d] for d in dims)
+        if len(dims) == 3:
+            lanes, steps, near = (self.blocks[d] for d in dims)
             assert not s.reverse
-            self.put(f"for {axis}_start in range({start}, {stop}, {steps} * {lanes}):")
+            self.put(f"for {axis}_start in range({start}, {stop}, {lanes} * {steps} * {near}):")
             self.level += 1
-            self.put(f"{axis} = {axis}_start + tl.arange(0, {steps})[:, None] * {lanes}")
-            self.put(f"{axis} = ({axis} + tl.arange(0, {lanes})[None, :]).to(INDEX)")
+            self.put(
+                f"{axis} = ({axis}_start + {self.x.call('lane_places', lanes, steps, near)[0]}).to(INDEX)"
+            )
         elif self.program.axis(s.axis).rows:
             rows = self.blocks[f"{s.axis}.step"]
             self.put(f"for {axis}_start in {loop_range(s, start, stop, f'{self.blocks[s.axis]} * {rows}')}:")

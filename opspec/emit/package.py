@@ -21,7 +21,16 @@ from opspec.emit.launcher import Function, Part, function_name, launcher, quoted
 from opspec.emit.layout import WIDTH, fold
 from opspec.emit.lengths import Stream, any_length, lengths_doc, odd, print_lengths, unspecialised_odd
 from opspec.emit.names import RESERVED, escape, shorten
-from opspec.emit.signature import KernelText, RoleText, SplitText, descriptor, identifiers, pointer, stride
+from opspec.emit.signature import (
+    KernelText,
+    Overlap,
+    RoleText,
+    SplitText,
+    descriptor,
+    identifiers,
+    pointer,
+    stride,
+)
 from opspec.emit.specialise import unspecialised
 from opspec.emit.starting import AnyLength, Instead, KernelLaunch
 from opspec.emit.triton import print_kernel
@@ -153,13 +162,20 @@ def build_package(
             if boundary.analysis:
                 skipped.append((op.name, boundary.name, "marked `analysis`: it has costs only"))
                 continue
+            typical = typical_of(module.workloads_of(op.name))
+            plans = [
+                schedule_kernel(op, boundary, each, typical=typical, reserved=_reserved(op))
+                for each in boundary.kernels
+            ]
+            single = next(b for b in spoken.boundaries if b.name == boundary.name)
             found: list[KernelLaunch] = []
-            for each in boundary.kernels:
+            for k, plan in enumerate(plans):
                 before = found[-1] if found else None
-                found.append(_schedule(module, op, boundary, each, limits, sizes, before))
+                later = plans[k + 1 :] if len(plans) == len(single.kernels) else None
+                found.append(_schedule(module, op, boundary, plan, limits, sizes, before, later))
+                each = boundary.kernels[k]
                 if each.whole is not None:
-                    many = [k.name for k in boundary.kernels[len(found) - 1 :]].index(each.whole.name) + 1
-                    single = next(b for b in spoken.boundaries if b.name == boundary.name)
+                    many = [x.name for x in boundary.kernels[k:]].index(each.whole.name) + 1
                     own = _instead(module, spoken, single, each.whole, limits, sizes, many)
                     found[-1] = replace(found[-1], instead=own)
             launches[op.name, boundary.name] = tuple(found)
@@ -193,21 +209,22 @@ def _schedule(
     module: Module,
     op: Op,
     boundary: Boundary,
-    kernel: Kernel,
+    plan: Plan,
     limits: Limits,
     sizes: Sizes,
     before: KernelLaunch | None,
+    later: Sequence[Plan] | None,
 ) -> KernelLaunch:
+    """One launch; ``later``: those behind it, where an op's launches are the blocks as they were written."""
     workloads = module.workloads_of(op.name)
     cases = [dict(dims) for w in workloads for _, dims in w.cases]
     names = identifiers(op)
-    plan = schedule_kernel(op, boundary, kernel, typical=typical_of(workloads), reserved=_reserved(op))
-    base = (
-        f"_{escape(op.name)}_{kernel.name}"
-        if not boundary.name
-        else f"_{op.name}__{boundary.name}_{kernel.name}"
-    )
+    name = plan.block.name
+    base = f"_{escape(op.name)}_{name}" if not boundary.name else f"_{op.name}__{boundary.name}_{name}"
     backwards = before is not None and _backwards(plan, before)
+    overlap = Overlap()
+    if later is not None:
+        overlap = _overlap(op, plan, None if before is None else before.plan, later)
     texts = []
     for k, v in enumerate(plan.variants):
         label = f"_{v.program.variant}" if len(plan.variants) > 1 else ""
@@ -216,7 +233,7 @@ def _schedule(
             and sum(o.program.variant == "streamed" for o in plan.variants) > 1
         ):
             label += str(k)
-        text = print_kernel(v.program, f"{base}{label}", backwards=backwards)
+        text = print_kernel(v.program, f"{base}{label}", backwards=backwards, overlap=overlap)
         if sizes.product is None and text.described is not None:
             text = replace(text, warps=print_warp_specialised(v.program, f"{base}{label}"))
         if v.split is not None:
@@ -242,6 +259,11 @@ def _schedule(
             stages=choices[-1].stages,
         )
         found = any_length(plan, merged, names, sizes, stated, stream)
+        if found is not None and found.exact:
+            whole = print_kernel(
+                plan.variants[0].program, texts[0].name, overlap=overlap, backwards=backwards, full=True
+            )
+            merged = _same_parameters(op, plan, [whole, *texts[1:]])
         if found is not None:
             lengths = AnyLength(lengths=found, text=print_lengths(shorten(base), merged, found))
     return KernelLaunch(
@@ -252,6 +274,29 @@ def _schedule(
         copied=sizes.copied,
         lengths=lengths,
         backwards=backwards,
+        overlap=overlap,
+    )
+
+
+def _overlap(op: Op, plan: Plan, before: Plan | None, later: Sequence[Plan]) -> Overlap:
+    """How a kernel meets the launches beside it. Programs of a product leave no room for others on a multiprocessor."""
+
+    def beside(other: Plan | None) -> bool:
+        plans = (plan,) if other is None else (plan, other)
+        return other is not None and not any(
+            v.roles.products or v.split is not None for p in plans for v in p.variants
+        )
+
+    waits, lets = beside(before), beside(later[0] if later else None)
+    read = [{n.tensor for n in p.graph.nodes if isinstance(n, Load)} for p in (plan, *later)]
+    given = {t.name for t in op.tensors}
+    written = set() if before is None else {n.tensor for n in before.graph.nodes if isinstance(n, Store)}
+    own = {n.tensor for n in plan.graph.nodes if isinstance(n, Store)}
+    return Overlap(
+        waits=waits,
+        lets=lets,
+        kept=frozenset(own & read[1] if lets else ()),
+        spent=frozenset(written & read[0] - given - set().union(*read[1:]) if waits else ()),
     )
 
 
@@ -261,7 +306,10 @@ def _instead(
     """One launch for shapes that a program holds at once, in place of those that a block was taken apart into."""
     own = replace(kernel, name=f"{kernel.name}_whole")
     kernels = tuple(own if k.name == kernel.name else k for k in boundary.kernels)
-    made = _schedule(module, op, replace(boundary, kernels=kernels), own, limits, sizes, None)
+    boundary = replace(boundary, kernels=kernels)
+    typical = typical_of(module.workloads_of(op.name))
+    plan = schedule_kernel(op, boundary, own, typical=typical, reserved=_reserved(op))
+    made = _schedule(module, op, boundary, plan, limits, sizes, None, None)
     choice = made.choices[0]
     if choice.test is None or made.plan.variants[0].roles.stream or "width" in " ".join(choice.lines):
         return None

@@ -26,6 +26,10 @@ class Printing(Protocol):
     names: dict[str, str]
     blocks: dict[str, str]
     implied: tuple[Value, ...]
+    full: bool
+
+    def wide(self, value: Value) -> str:
+        """How many neighbours one load brings of what a value is made from."""
 
     def shape(self, axes: tuple[str, ...]) -> str:
         """The shape of a block of these dimensions."""
@@ -70,15 +74,24 @@ def print_counted(p: Printing, s: Collapse, counted: Var) -> None:
 
 def print_locate(p: Printing, s: Locate) -> None:
     """The least index at which a value is the extreme: NaN is the extreme where one is NaN."""
-    value = _named(p, s.var, p.x.value(s.value, s.axes))
-    hit = f"{value[0]} == {wrap(p.x.value(s.extreme, s.axes), 2)}"
+    value, extreme = p.x.value(s.value, s.axes), p.x.value(s.extreme, s.axes)
     if s.value.dtype is F32:
-        hit = f"({hit}) | {p.x.call('is_nan', value[0])[0]}"
+        hit = p.x.call("is_greatest" if s.monoid == "max" else "is_least", value[0], extreme[0])[0]
+    else:
+        hit = f"{wrap(value, 2)} == {wrap(extreme, 2)}"
     if s.masks:
         mask = p.mask(s.masks, s.axes)
         hit = f"({hit}) & {mask}" if mask.isidentifier() else f"({hit}) & ({mask})"
-    at = p.x.value(s.at, s.axes)[0]
     nowhere = p.x.value(Extent(value=s.nowhere, dtype=s.var.dtype), ())[0]
+    axis = s.at.value.index if isinstance(s.at, Extent) else None
+    if axis is not None and len(s.axes) == 3 and s.axes == p.x.dims[axis] and s.over == s.axes[1:]:
+        p.put(f"{s.var.name} = {p.x.call('first_of_lanes', hit, f'{p.names[axis]}_start', nowhere)[0]}")
+        return
+    at = p.x.value(s.at, s.axes)[0]
+    if axis is not None and p.full and len(s.axes) == 2 and s.over == s.axes[1:] == p.x.dims[axis]:
+        args = [hit, at, nowhere, p.wide(s.value), "FULL"]
+        p.put(f"{s.var.name} = {p.x.call('first_of_rows', *args)[0]}")
+        return
     text = f"tl.where({hit}, {at}, {nowhere})"
     for dim in sorted(s.over, key=s.axes.index, reverse=True):
         text = f"tl.min({text}, axis={s.axes.index(dim)})"
@@ -201,15 +214,6 @@ def _whole(p: Printing, value: Value, axes: tuple[str, ...], monoid: Monoid) -> 
     if not own:
         return f"tl.full({shape}, {text[0]}, {TL[value.dtype.name]})", ATOM
     return f"tl.broadcast_to({text[0]}, {shape})", ATOM
-
-
-def _named(p: Printing, var: Var, text: Text) -> Text:
-    """A text that is used more than once, under a name."""
-    if text[0].isidentifier() or (text[0].endswith("]") and text[0].partition("[")[0].isidentifier()):
-        return text
-    name = fresh(p, f"{var.name}_value")
-    p.put(f"{name} = {text[0]}")
-    return name, ATOM
 
 
 def fresh(p: Printing, name: str) -> str:

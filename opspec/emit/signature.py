@@ -39,6 +39,21 @@ class WarpRoles:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Overlap:
+    """How a kernel meets its neighbours in an op: it ``waits`` for all of the launch before it, though its programs
+    may be there earlier, and ``lets`` those of the next come before its own have ended.
+
+    ``kept``: tensors that it writes and the next reads, which stay in L2 rather than others; ``spent``: those that
+    the one before wrote and nothing reads any more.
+    """
+
+    waits: bool = False
+    lets: bool = False
+    kept: frozenset[str] = frozenset()
+    spent: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KernelText:
     """A printed kernel. ``params`` in order, constexpr ones marked; ``blocks`` axis → constexpr name.
 
@@ -122,8 +137,8 @@ def block_names(axes: tuple[AxisPlan, ...]) -> dict[str, str]:
     if len(set(out.values())) < len(out):
         out = {a: f"BLOCK_{a}" for a in out}
     for axis in blocked:
-        if len(axis.dims) == 2:
-            out[axis.dims[0]], out[axis.dims[1]] = "STEPS", out[axis.name]
+        if len(axis.dims) == 3:
+            out |= zip(axis.dims, (out[axis.name], "STEPS", "WIDE"), strict=True)
         if axis.rows:
             out[f"{axis.name}.step"] = out[axis.name].replace("BLOCK", "ROWS", 1)
     return out

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from opspec.emit.configure import Choice
 from opspec.emit.describe import Pairs, Units, Words
 from opspec.emit.host import host_int, tuple_text
 from opspec.emit.lengths import Lengths
 from opspec.emit.names import escape
-from opspec.emit.signature import KernelText, SplitText, descriptor, identifiers, pointer, stride
+from opspec.emit.signature import KernelText, Overlap, SplitText, descriptor, identifiers, pointer, stride
 from opspec.ir.program import Op, Tensor
 from opspec.ir.values import Extent
 from opspec.schedule.adjacent import adjacent_axes
@@ -39,7 +39,8 @@ class AnyLength:
 class KernelLaunch:
     """One kernel of a boundary, ready to print: its variants' texts and configurations, and what takes rows of
     any length where that is another kernel; ``backwards``: its programs go from the last to the first; ``instead``:
-    what small shapes launch in its place and in that of others behind it.
+    what small shapes launch in its place and in that of others behind it; ``overlap``: with the launches before and
+    after it.
 
     ``steps``: the fewest steps of a stream that are worth a program of their own; ``copied``: the fewest
     rows and columns of a product for which operands with odd rows are copied.
@@ -53,6 +54,7 @@ class KernelLaunch:
     lengths: AnyLength | None = None
     backwards: bool = False
     instead: Instead | None = None
+    overlap: Overlap = field(default_factory=Overlap)
 
     @property
     def few_tiles(self) -> bool:
@@ -269,6 +271,8 @@ class Starts:
             )
         if "GROUP" in text.constexprs and not text.grouped:
             args.append(f"GROUP={TOGETHER}")
+        if "OVERLAP" in text.constexprs:
+            args.append("**call.following" if k.overlap.waits else "OVERLAP=call.overlaps")
         return f"call.start({kernel}, {grid}, options, {', '.join(args)})"
 
     def _split(
@@ -428,6 +432,8 @@ class Starts:
                 options.append(f'"GROUP": {choice.group}')
             warps, stages = f'"num_warps": {choice.warps}', f'"num_stages": {choice.stages}'
             options += [warps, stages, '"enable_fp_fusion": True']
+            if choice.registers is not None:
+                options.append(f'"maxnreg": {choice.registers}')
             body.append(f"options = {{{', '.join(options)}}}")
             for extent, block in dict.fromkeys(
                 e for flag, e in text.edges.items() if flag.startswith(("PARTIAL", "SPANS"))
@@ -442,6 +448,8 @@ class Starts:
                 body.append(f"steps = {turned[0]}")
                 body.append(f'options["num_stages"] = {turned[1]}')
             body.append(f'options = launch.over(options, tuned, "{text.name}")')
+            if "FULL" in text.constexprs and k.lengths is not None:
+                body.append(f'options["FULL"] = {k.lengths.lengths.fills}')
             for edge, (extent, block) in text.edges.items():
                 whole = host_int(extent, self.names)
                 if edge.startswith("SPANS"):

@@ -21,7 +21,7 @@ from opspec.emit.names import shorten
 from opspec.emit.narrow import narrow, print_narrow
 from opspec.emit.parts import WIDENED
 from opspec.emit.running import across_memory, print_counted, print_locate, print_scan
-from opspec.emit.signature import KernelText, stride
+from opspec.emit.signature import KernelText, Overlap, stride
 from opspec.ir.dtypes import F32, I4, DType, Storage
 from opspec.ir.integers import Int
 from opspec.ir.values import Binary, Cast, Extent, Literal, Monoid, Read, Value, free_indices, walk
@@ -57,17 +57,27 @@ PARTS = 2  # sizes of a kernel that walks a part of a stream: how many there are
 
 
 def print_kernel(
-    program: TileProgram, base: str, keep: Container[str] = (), *, backwards: bool = False
+    program: TileProgram,
+    base: str,
+    keep: Container[str] = (),
+    *,
+    backwards: bool = False,
+    overlap: Overlap = Overlap(),  # noqa: B008 - frozen
+    full: bool = False,
 ) -> KernelText:
     """Print one variant as a kernel called ``base``, and where operands can be moved as whole tiles one that takes
     descriptors of them beside it; ``keep``: tensors that it takes by pointer all the same; ``backwards``: its
-    programs go from the last to the first."""
+    programs go from the last to the first; ``overlap``: with the launches before and after it;
+    ``full``: whether it is told of tiles that are full, which need no masks."""
     halves = narrow(program)
-    text = Printer(program, shorten(base), {}, halves, backwards=backwards).kernel()
+    text = Printer(
+        program, shorten(base), {}, halves, backwards=backwards, overlap=overlap, full=full
+    ).kernel()
     tiles = {t: tile for t, tile in describe(program, halves.packed).items() if t not in keep}
     if not tiles:
         return text
-    own = Printer(program, shorten(f"{base}_described"), tiles, halves, backwards=backwards).kernel()
+    described = shorten(f"{base}_described")
+    own = Printer(program, described, tiles, halves, backwards=backwards, overlap=overlap).kernel()
     # a launch gives both the same blocks, though a descriptor may know one that nothing else here names
     told = tuple(dict.fromkeys((*(c for c in text.constexprs if c in text.blocks.values()), *own.constexprs)))
     return replace(text, described=replace(own, constexprs=told))
@@ -101,6 +111,8 @@ class Printer(Loops):
                     "STEPS",
                     "SEGMENTS",
                     "INDEX",
+                    "FULL",
+                    "OVERLAP",
                 )
             )
             if c in words
@@ -172,6 +184,13 @@ class Printer(Loops):
 
     def prologue(self) -> None:
         """Coordinates of the program along every grid axis, and whole axes."""
+        if self.overlap.waits:
+            self.put("# on its way while the launch before it ends, and here it waits for what that wrote")
+            self.x.used.add("wait_for_earlier")
+            self.put("wait_for_earlier(OVERLAP)")
+        if self.overlap.lets:
+            self.x.used.add("let_next_come")
+            self.put("let_next_come(OVERLAP)")
         grid = [a for a in self.program.axes if a.role == "grid"]
         places = None
         if self.fitted is not None and self.fitted.segments is not None:

@@ -18,7 +18,7 @@ import torch
 import triton
 from triton.runtime import driver
 
-from opspec.runtime.launch import LaunchError, Result, on
+from opspec.runtime.launch import LaunchError, Result, can_overlap, on
 from opspec.runtime.tuned import Tuning
 
 KNOBS = triton.knobs.runtime
@@ -148,6 +148,16 @@ class Call:
     launches: list[Launch] = field(default_factory=list)
     tunings: Mapping[str, Tuning] = field(default_factory=dict)
     recording: bool = True
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether programs of a launch can be there before the launch that they follow has ended."""
+        return can_overlap(self.device)
+
+    @property
+    def following(self) -> dict[str, bool]:
+        """What a kernel is started with that waits for the launch before it by itself."""
+        return {"OVERLAP": True, "launch_pdl": True} if self.overlaps else {"OVERLAP": False}
 
     def tuned(self, kernel: str) -> Tuning:
         """What is known to be faster for a kernel block than its untuned choice; mostly nothing."""

@@ -40,7 +40,12 @@ from opspec.runtime.folding import (  # noqa: F401
     any_before,
     decay_before,
     decayed,
+    first_of_lanes,
+    first_of_rows,
+    is_greatest,
+    is_least,
     is_nan,
+    lane_places,
     max_before,
     maximum,
     min_before,
@@ -58,7 +63,9 @@ from opspec.runtime.folding import (  # noqa: F401
     scan_min,
     sum_before,
     sum_both,
+    unless_full,
 )
+from opspec.runtime.following import let_next_come, wait_for_earlier  # noqa: F401
 from opspec.runtime.groups import (  # noqa: F401
     dot_behind,
     dot_parts,

@@ -25,6 +25,84 @@ def is_nan(x):
 
 
 @triton.jit
+def is_greatest(x, m):
+    """Where elements are their maximum m, which is NaN where one is NaN.
+
+    One comparison an element: only m itself is not up to the number below m, and only NaN is not up to +inf, which
+    stands for it where m is NaN.
+    """
+    if x.numel <= m.numel:
+        return (x == m) | is_nan(x)
+    return ~(x <= _below(m))
+
+
+@triton.jit
+def is_least(x, m):
+    """Where elements are their minimum m, which is NaN where one is NaN."""
+    if x.numel <= m.numel:
+        return (x == m) | is_nan(x)
+    return ~(x >= -_below(-m))
+
+
+@triton.jit
+def _below(m):
+    """The greatest number below m; of -inf NaN, and of NaN +inf."""
+    bits = (m + tl.full((), 0.0, tl.float32)).to(tl.int32, bitcast=True)  # -0 becomes 0
+    bits = tl.where(m > 0, bits - 1, tl.where(m == 0, -(2**31) + 1, bits + 1))
+    bits = tl.where(m == float("-inf"), 0x7FC00000, bits)
+    return tl.where(m != m, 0x7F800000, bits).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def lane_places(LANES: tl.constexpr, STEPS: tl.constexpr, WIDE: tl.constexpr):
+    """Places of a chunk of a stream, [LANES, STEPS, WIDE]: in each step WIDE neighbours a lane, which one load brings."""
+    step = tl.arange(0, STEPS)[None, :, None] * (LANES * WIDE)
+    return step + tl.arange(0, LANES)[:, None, None] * WIDE + tl.arange(0, WIDE)[None, None, :]
+
+
+@triton.jit
+def unless_full(mask, FULL: tl.constexpr):
+    """What is inside of a tile: all of one that is known to be full when Triton compiles, which then needs no mask."""
+    if FULL:
+        return tl.full(mask.shape, True, tl.int1)
+    return mask
+
+
+@triton.jit
+def first_of_lanes(hit, start, nowhere):
+    """The first place of each lane of a chunk, [LANES, STEPS, WIDE], where ``hit`` holds, ``nowhere`` if at none.
+
+    A place within its lane is a constant of the binary, so that no thread computes those of all its elements.
+    """
+    LANES: tl.constexpr = hit.shape[0]
+    STEPS: tl.constexpr = hit.shape[1]
+    WIDE: tl.constexpr = hit.shape[2]
+    far: tl.constexpr = LANES * STEPS * WIDE
+    within = tl.arange(0, STEPS)[None, :, None] * (LANES * WIDE) + tl.arange(0, WIDE)[None, None, :]
+    first = tl.min(tl.min(tl.where(hit, within, far), axis=2), axis=1)
+    return tl.where(first < far, start + tl.arange(0, LANES) * WIDE + first, nowhere)
+
+
+@triton.jit
+def first_of_rows(hit, at, nowhere, WIDE: tl.constexpr, FULL: tl.constexpr):
+    """The first place of each row of a tile, [M, N], where ``hit`` holds, ``nowhere`` if at none; ``at``: the places.
+
+    Those of a row of wide loads are told apart as in ``first_of_lanes``.
+    """
+    if not FULL:
+        return tl.min(tl.where(hit, at, nowhere), axis=1)
+    ROWS: tl.constexpr = hit.shape[0]
+    far: tl.constexpr = hit.shape[1]
+    STEPS: tl.constexpr = 1 if far < 1024 else far // 1024 if far < 4096 else 4
+    LANES: tl.constexpr = far // (STEPS * WIDE)
+    within = tl.arange(0, STEPS)[:, None, None] * (LANES * WIDE) + tl.arange(0, WIDE)[None, None, :]
+    parts = tl.where(tl.reshape(hit, (ROWS, STEPS, LANES, WIDE)), within[None, :, :, :], far)
+    first = tl.min(tl.min(parts, axis=3), axis=1)
+    first = tl.min(tl.where(first < far, tl.arange(0, LANES)[None, :] * WIDE + first, far), axis=1)
+    return tl.where(first < far, first, nowhere)
+
+
+@triton.jit
 def _multiply(a, b):
     """The product, as a combine function."""
     return a * b

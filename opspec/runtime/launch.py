@@ -317,6 +317,14 @@ def has_tensor_memory(device: torch.device) -> bool:
     return torch.version.cuda is not None and torch.cuda.get_device_capability(device) >= (9, 0)
 
 
+@cache
+def can_overlap(device: torch.device) -> bool:
+    """Whether a kernel on a device may start before the one that it waits for has ended: NVIDIA's from 9.0 on."""
+    if device.type != "cuda" or triton.knobs.runtime.interpret:
+        return False
+    return torch.version.cuda is not None and torch.cuda.get_device_capability(device) >= (9, 0)
+
+
 def describe(
     tensors: Sequence[torch.Tensor], tiles: Sequence[Moved | None]
 ) -> tuple[torch.Tensor | TensorDescriptor, ...]:

@@ -89,8 +89,11 @@ class Access:
         return Compare(op="le", a=a, b=b, dtype=BOOL)
 
     def _ordered(self, axes: Iterable[str]) -> tuple[str, ...]:
+        """Block dimensions of axes. Lanes come first: Triton gives the first dimension to neighbouring threads
+        where only those that one load brings lie together."""
         wanted = set(axes)
-        return tuple(d for a in self.order if a in wanted for d in self.roles.dims(a))
+        dims = [d for a in self.order if a in wanted for d in self.roles.dims(a)]
+        return tuple(sorted(dims, key=lambda d: not d.endswith(".lane")))
 
     def _over(self, node: Fold) -> set[str]:
         """Block dimensions that a fold reduces."""

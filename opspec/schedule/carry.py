@@ -35,7 +35,8 @@ class Carry(Means):
         # beside a block product the registers belong to its accumulator: reduce each chunk at once
         keep = bool(self.roles.products) or (node.name in states and self.roles.laned is None)
         full = self._ordered(node.axes | set(node.over))
-        lanes = () if keep else tuple(d for d in full if d in self._over(node) and not d.endswith(".step"))
+        own = (".step", ".near")  # dimensions of a stream that one thread has
+        lanes = () if keep else tuple(d for d in full if d in self._over(node) and not d.endswith(own))
         axes = tuple(d for d in full if d not in self._over(node) or d in lanes)
         product = self.roles.products.get(node.name)
         if product is not None:

@@ -58,6 +58,7 @@ class Places(Access):
             out.append(
                 Locate(
                     var=all_lanes,
+                    monoid=self._extreme(node).monoid,
                     value=states.read,
                     extreme=whole.read,
                     at=var.read,
@@ -99,6 +100,7 @@ class Places(Access):
         axes = self._ordered(node.axes | set(node.over))
         return Locate(
             var=var,
+            monoid=self._extreme(node).monoid,
             value=self._value(node.body),
             extreme=extreme,
             at=Extent(value=index(node.over[0]), dtype=I64),

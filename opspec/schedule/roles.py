@@ -55,10 +55,10 @@ class Product:
 class Roles:
     """One assignment. ``stream`` is ordered outermost first; ``blocked`` axes have a block dimension.
 
-    ``laned``: the innermost stream where it runs along memory. Its chunks have two dimensions, steps
-    within a thread and lanes across threads, and what is folded over it keeps one state per lane: no
-    thread waits for another until the stream is through. ``kept``: a stream of a few rows, which later sweeps take
-    from registers.
+    ``laned``: the innermost stream where it runs along memory. Its chunks have three dimensions, lanes
+    across threads, steps within a thread and in each step near neighbours, which one load brings. What is folded
+    over it keeps one state per lane: no thread waits for another until the stream is through. ``kept``: a
+    stream of a few rows, which later sweeps take from registers.
     """
 
     grid: tuple[str, ...]
@@ -72,7 +72,7 @@ class Roles:
     def dims(self, axis: str) -> tuple[str, ...]:
         """The block dimensions of an axis."""
         if axis == self.laned:
-            return (f"{axis}.step", f"{axis}.lane")
+            return (f"{axis}.lane", f"{axis}.step", f"{axis}.near")
         return (axis,) if axis in self.blocked else ()
 
 

@@ -25,7 +25,7 @@ Precision = L["ieee", "tf32"]
 class AxisPlan:
     """How one axis of the block is walked.
 
-    ``dims``: its block dimensions: none for a scalar, its own name, or steps and lanes of a stream.
+    ``dims``: its block dimensions: none for a scalar, its own name, or steps, lanes and neighbours of a stream.
     ``rows``: whether each place of its block stands for several neighbours, which a thread takes one by one.
     """
 
@@ -115,9 +115,10 @@ class Combine:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Locate:
     """``var`` = the least ``at`` over the dimensions ``over`` where ``value`` is ``extreme`` (NaN is
-    NaN), ``nowhere`` if it is so at none."""
+    NaN), ``nowhere`` if it is so at none; ``monoid``: that of the extreme, max or min."""
 
     var: Var
+    monoid: Monoid
     value: Value
     extreme: Value
     at: Value

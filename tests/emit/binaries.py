@@ -6,7 +6,7 @@ a binary.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 from unittest import mock
 
 import torch
@@ -21,6 +21,9 @@ BACKEND = make_backend(GPUTarget("cuda", 90, 32))
 
 class Counting:
     """Takes the place of a first call and keeps the keys of what it would launch."""
+
+    overlaps = True
+    following: ClassVar = {"OVERLAP": True, "launch_pdl": True}
 
     def __init__(self) -> None:
         self.keys: set[tuple[str, str]] = set()

@@ -184,6 +184,34 @@ def n13_lowest_place() -> None:
 
 
 @case
+def lowest_place_in_full_tiles() -> None:
+    text = (
+        "dtype X in {bf16, f32}\nop top[M, N](x: X[M, N]) -> i: i64[M], j: i64[M] {\nrequire N >= 1\n"
+        "kernel k { i[m] = argmax[n](x[m, n])\nj[m] = argmin[n](x[m, n]) } }\n"
+        "workload w for top { M = 5, N = 4096, X = bf16 }\n"
+    )
+    m = built(text)
+    x = torch.zeros(7, 4096)
+    x[0, [1025, 2048, 4095]] = 2.0
+    x[1, [3001, 4000]] = math.nan
+    x[1, 3] = INF
+    x[2] = -INF
+    x[3] = -1.0
+    x[3, 77::5] = -0.5
+    x[4, :9], x[4, 9:] = -0.0, 0.0
+    x[5, 5:] = INF
+    x[6] = -INF
+    x[6, 4095] = -3.0e38
+    for dtype in (torch.bfloat16, torch.float32):
+        i, j = m.top(x.to(dtype))
+        same(i, [1025, 3001, 0, 77, 0, 5, 4095])
+        same(j, [0, 3001, 0, 0, 0, 0, 0])
+    tiny = torch.full((1, 4096), 2.0**-149)
+    tiny[0, 70], tiny[0, 80] = 2.0**-148, 0.0
+    same(torch.stack(m.top(tiny)), [[70], [80]])
+
+
+@case
 def n15_running_values() -> None:
     text = (
         "op run[M, N](x: f32[M, N], a: f32[M, N]) -> s: f32[M, N], h: f32[M, N], d: f32[M, N], b: f32[M, N] {\n"

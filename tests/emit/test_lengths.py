@@ -105,3 +105,44 @@ def test_a_dim_may_be_called_as_the_kernel_counts_tiles():
         "op f[M, power](x: f32[M, power]) -> y: f32[M] { kernel k { y[m] = sum[n | n < power](x[m, n]) } }"
     )
     assert "for power_ in " in "\n".join(launch.lengths.text.lines)
+
+
+STATED = (
+    "op f[M, N](x: f32[M, N], w: f32[N]) -> y: f32[M, N] {{ kernel k {{ y[m, n] = rmsnorm[n](x[m, n], 0) * w[n] }} }}\n"
+    "workload a for f {{ M = 64, N = {} }}\n"
+)
+
+
+def test_a_stated_length_that_fills_its_tile_needs_no_mask():
+    package, launch = launch_of(STATED.format(8192))
+    kernel = package.files["kernel.py"]
+    assert (launch.lengths.lengths.own, launch.lengths.lengths.exact) == ((), (8192,))
+    assert "    if N != 8192 and launch.chosen(tuned" in kernel
+    assert 'options["FULL"] = options["BLOCK_N"] == N and options["BLOCK_M"] == 1\n' in kernel
+    assert "mask = unless_full((m[:, None] < M) & (n[None, :] < N), FULL)" in kernel
+    assert "FULL=False" in "\n".join(launch.lengths.text.lines)
+
+
+@pytest.mark.parametrize("length", [5120, 256, 32768])
+def test_other_stated_lengths_keep_their_masks(length: int):
+    package, launch = launch_of(STATED.format(length))
+    assert launch.lengths.lengths.exact == ()
+    assert "FULL" not in package.files["kernel.py"]
+
+
+def test_a_length_that_shares_its_tile_with_another_has_no_binary_without_masks():
+    _, launch = launch_of(STATED.format(8192) + "workload b for f { M = 64, N = 5120 }\n")
+    assert (launch.lengths.lengths.own, launch.lengths.lengths.exact) == ((8192,), ())
+
+
+def test_lanes_of_odd_rows_have_one_element_a_step_and_others_a_wide_load():
+    kernel = launch_of(WHOLE_AND_STREAMED["norm"])[0].files["kernel.py"]
+    assert "n = (n_start + lane_places(BLOCK_N, STEPS, WIDE)).to(INDEX)" in kernel
+    odd, short, long = (re.search(r'"WIDE": (.*),', part)[1] for part in kernel.split("kernel = ")[1:4])
+    assert (odd, short, long) == ("1", "1", "16 // width")
+
+
+def test_rows_that_are_swept_again_leave_room_for_three_programs():
+    twice, once = (launch_of(WHOLE_AND_STREAMED[name])[0] for name in ("norm", "several axes"))
+    assert '"maxnreg": 80,' in twice.files["kernel.py"]
+    assert "maxnreg" not in once.files["kernel.py"]

@@ -78,6 +78,7 @@ def test_no_name_is_that_of_a_device_function():
         "casting.py",
         "device.py",
         "folding.py",
+        "following.py",
         "groups.py",
         "segmented.py",
         "widening.py",

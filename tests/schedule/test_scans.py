@@ -23,7 +23,7 @@ def test_a_place_and_its_extreme_are_found_in_one_sweep(plan):
     assert sorted(folds) == ["argmax", "max"]
     # at every step, and once over the lanes
     found = [s for s in statements(made.variants[1].program.body) if isinstance(s, Locate)]
-    assert [s.over for s in found] == [("n.step",), ("n.lane",)]
+    assert [s.over for s in found] == [("n.step", "n.near"), ("n.lane",)]
 
 
 def test_an_extreme_with_a_value_over_nothing_is_shared_too(plan):
