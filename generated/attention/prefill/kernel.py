@@ -13,7 +13,7 @@ from triton.experimental.gluon import language as gl
 
 from opspec.runtime import adjacent, copying, launch, library
 from opspec.runtime import warp_specialised as warps
-from opspec.runtime.device import any_nan, dot_inside, grouped, maximum, reduce_max
+from opspec.runtime.device import any_nan, dot_inside, grouped, lane_places, maximum, reduce_max, unless_full
 
 
 @triton.jit
@@ -1485,6 +1485,7 @@ def _attention__unfused_weights_resident(
     BLOCK_L: tl.constexpr,
     BLOCK_T: tl.constexpr,
     INDEX: tl.constexpr,
+    FULL: tl.constexpr,
 ):
     """Resident: b in parallel, h in parallel, l in parallel by blocks, t whole."""
     # the last first: L2 still holds what the launch before wrote last
@@ -1494,7 +1495,7 @@ def _attention__unfused_weights_resident(
     b = pid // tl.cdiv(L, BLOCK_L) // Hq
     t = tl.arange(0, BLOCK_T).to(INDEX)
     s_at = s_ptr + b * s_stride_B + h * s_stride_Hq + l[:, None] * s_stride_L + t[None, :] * s_stride_T
-    mask = (l[:, None] < L) & (t[None, :] < T)
+    mask = unless_full((l[:, None] < L) & (t[None, :] < T), FULL)
     s = tl.load(s_at, mask=mask, other=float("-inf")).to(tl.float32)
     m = reduce_max(s, axis=1)
     e = tl.exp2((s - m[:, None]) * 1.4426950408889634)
@@ -1522,6 +1523,7 @@ def _attention__unfused_weights_streamed(
     p_stride_T,
     BLOCK_T: tl.constexpr,
     STEPS: tl.constexpr,
+    WIDE: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel, h in parallel, l in parallel, t streamed in steps and lanes.
@@ -1536,19 +1538,18 @@ def _attention__unfused_weights_streamed(
     m_lanes = tl.full((BLOCK_T,), float("-inf"), tl.float32)
     p_sum_lanes = tl.zeros((BLOCK_T,), tl.float32)
     # sweep 1 of 2 over t
-    for t_start in range(0, T, STEPS * BLOCK_T):
-        t = t_start + tl.arange(0, STEPS)[:, None] * BLOCK_T
-        t = (t + tl.arange(0, BLOCK_T)[None, :]).to(INDEX)
+    for t_start in range(0, T, BLOCK_T * STEPS * WIDE):
+        t = (t_start + lane_places(BLOCK_T, STEPS, WIDE)).to(INDEX)
         s_at = s_ptr + b * s_stride_B + h * s_stride_Hq + l * s_stride_L + t * s_stride_T
         s = tl.load(s_at, mask=t < T, other=float("-inf"), eviction_policy="evict_last").to(tl.float32)
-        m_lanes_chunk = reduce_max(s, axis=0)
+        m_lanes_chunk = reduce_max(reduce_max(s, axis=2), axis=1)
         m_lanes_new = maximum(m_lanes, m_lanes_chunk)
         # before the first finite value the state has no mass: keep exp(-inf - -inf) out
         m_lanes_safe = tl.where(m_lanes_new == float("-inf"), 0.0, m_lanes_new)
-        e = tl.exp2((s - m_lanes_safe[None, :]) * 1.4426950408889634)
+        e = tl.exp2((s - m_lanes_safe[:, None, None]) * 1.4426950408889634)
         scale = tl.exp2((m_lanes - m_lanes_safe) * 1.4426950408889634)
         p_sum_lanes = p_sum_lanes * scale
-        p_sum_lanes_chunk = tl.sum(e, axis=0)
+        p_sum_lanes_chunk = tl.sum(tl.sum(e, axis=2), axis=1)
         p_sum_lanes = p_sum_lanes + p_sum_lanes_chunk
         m_lanes = m_lanes_new
     m = reduce_max(m_lanes, axis=0)
@@ -1559,9 +1560,8 @@ def _attention__unfused_weights_streamed(
     # a row without a finite value is what IEEE arithmetic makes of it
     p_sum = tl.where((m == float("-inf")) & (T > 0), float("nan"), p_sum)
     # sweep 2 of 2 over t
-    for t_start in range(0, T, STEPS * BLOCK_T):
-        t = t_start + tl.arange(0, STEPS)[:, None] * BLOCK_T
-        t = (t + tl.arange(0, BLOCK_T)[None, :]).to(INDEX)
+    for t_start in range(0, T, BLOCK_T * STEPS * WIDE):
+        t = (t_start + lane_places(BLOCK_T, STEPS, WIDE)).to(INDEX)
         s_at = s_ptr + b * s_stride_B + h * s_stride_Hq + l * s_stride_L + t * s_stride_T
         s = tl.load(s_at, mask=t < T, other=float("-inf"), eviction_policy="evict_first").to(tl.float32)
         e = tl.exp2((s - m) * 1.4426950408889634)
@@ -1591,6 +1591,7 @@ def _attention__unfused_weights(
     TOGETHER: tl.constexpr,
     BLOCK_T: tl.constexpr,
     STEPS: tl.constexpr,
+    WIDE: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Rows in tiles of 2**FIRST to 2**LAST // 2 elements, beyond streamed where BLOCK_T is not 0."""
@@ -1616,6 +1617,7 @@ def _attention__unfused_weights(
                 BLOCK_L=1 + (TOGETHER - 1) // (1 << power),
                 BLOCK_T=1 << power,
                 INDEX=INDEX,
+                FULL=False,
             )
     if BLOCK_T > 0:
         if place == LAST - FIRST:
@@ -1635,6 +1637,7 @@ def _attention__unfused_weights(
                 p_stride_T,
                 BLOCK_T=BLOCK_T,
                 STEPS=STEPS,
+                WIDE=WIDE,
                 INDEX=INDEX,
             )
 
@@ -2303,7 +2306,7 @@ def _configure_attention__unfused_weights(
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `weights` for one shape."""
-    if (T % 16 or launch.power_of_2(T, 64) != 4096) and launch.chosen(tuned, "_attention__unfused_weights"):
+    if T != 4096 and launch.chosen(tuned, "_attention__unfused_weights"):
         if T % 16:
             kernel = _attention__unfused_weights_odd
             BLOCK_L = launch.share(2048, launch.power_of_2(T, 64))
@@ -2313,6 +2316,7 @@ def _configure_attention__unfused_weights(
                 "TOGETHER": 2048,
                 "BLOCK_T": 128 * (16 // width),
                 "STEPS": 1,
+                "WIDE": 1,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -2326,6 +2330,7 @@ def _configure_attention__unfused_weights(
                 "TOGETHER": 4096,
                 "BLOCK_T": 0,
                 "STEPS": 1,
+                "WIDE": 1,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -2337,8 +2342,9 @@ def _configure_attention__unfused_weights(
                 "FIRST": 13,
                 "LAST": 14,
                 "TOGETHER": 1,
-                "BLOCK_T": 256 * (16 // width),
+                "BLOCK_T": 256,
                 "STEPS": 4,
+                "WIDE": 16 // width,
                 "num_warps": 8,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -2356,15 +2362,19 @@ def _configure_attention__unfused_weights(
             "enable_fp_fusion": True,
         }
         options = launch.over(options, tuned, "_attention__unfused_weights_resident")
+        options["FULL"] = options["BLOCK_T"] == T and options["BLOCK_L"] == 1
         return _attention__unfused_weights_resident, B * Hq * triton.cdiv(L, options["BLOCK_L"]), options
-    BLOCK_T = launch.power_of_2(T, 1, 256 * (16 // width))
+    WIDE = 1 if T % 16 else 16 // width
+    BLOCK_T = launch.power_of_2(triton.cdiv(T, WIDE), 1, 256 * (16 // width) // WIDE)
     STEPS = 8
     options = {
         "BLOCK_T": BLOCK_T,
         "STEPS": STEPS,
-        "num_warps": launch.warps(BLOCK_T, 16 // width, 8),
+        "WIDE": WIDE,
+        "num_warps": launch.warps(BLOCK_T * WIDE, 16 // width, 8),
         "num_stages": 1,
         "enable_fp_fusion": True,
+        "maxnreg": 80,
     }
     options = launch.over(options, tuned, "_attention__unfused_weights_streamed")
     return _attention__unfused_weights_streamed, B * Hq * L, options

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import launch, library
-from opspec.runtime.device import maximum, reduce_max
+from opspec.runtime.device import lane_places, maximum, reduce_max
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -66,6 +66,7 @@ def _kl_div_rows_streamed(
     kl_stride_M,
     BLOCK_V: tl.constexpr,
     STEPS: tl.constexpr,
+    WIDE: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: m in parallel, v streamed in steps and lanes.
@@ -82,31 +83,32 @@ def _kl_div_rows_streamed(
     b_m_lanes = tl.full((BLOCK_V,), float("-inf"), tl.float32)
     b_sum_lanes = tl.zeros((BLOCK_V,), tl.float32)
     apart_lanes = tl.zeros((BLOCK_V,), tl.float32)
-    for v_start in range(0, V, STEPS * BLOCK_V):
-        v = v_start + tl.arange(0, STEPS)[:, None] * BLOCK_V
-        v = (v + tl.arange(0, BLOCK_V)[None, :]).to(INDEX)
+    for v_start in range(0, V, BLOCK_V * STEPS * WIDE):
+        v = (v_start + lane_places(BLOCK_V, STEPS, WIDE)).to(INDEX)
         p_at = p_ptr + m * p_stride_M + v * p_stride_V
         p = tl.load(p_at, mask=v < V, other=float("-inf"), eviction_policy="evict_first").to(tl.float32)
-        a_m_lanes_chunk = reduce_max(p, axis=0)
+        a_m_lanes_chunk = reduce_max(reduce_max(p, axis=2), axis=1)
         a_m_lanes_new = maximum(a_m_lanes, a_m_lanes_chunk)
         # before the first finite value the state has no mass: keep exp(-inf - -inf) out
         a_m_lanes_safe = tl.where(a_m_lanes_new == float("-inf"), 0.0, a_m_lanes_new)
         # kl[m] = sum[v](exp(a[m, v]) * (a[m, v] - b[m, v]))
-        weight = tl.exp2((p - a_m_lanes_safe[None, :]) * 1.4426950408889634)
+        weight = tl.exp2((p - a_m_lanes_safe[:, None, None]) * 1.4426950408889634)
         scale = tl.exp2((a_m_lanes - a_m_lanes_safe) * 1.4426950408889634)
         a_sum_lanes_before = a_sum_lanes * scale
         a_sum_lanes = a_sum_lanes_before
-        a_sum_lanes_chunk = tl.sum(weight, axis=0)
+        a_sum_lanes_chunk = tl.sum(tl.sum(weight, axis=2), axis=1)
         a_sum_lanes = a_sum_lanes + a_sum_lanes_chunk
         q_at = q_ptr + m * q_stride_M + v * q_stride_V
         q = tl.load(q_at, mask=v < V, other=float("-inf"), eviction_policy="evict_first").to(tl.float32)
-        b_m_lanes_chunk = reduce_max(q, axis=0)
+        b_m_lanes_chunk = reduce_max(reduce_max(q, axis=2), axis=1)
         b_m_lanes_new = maximum(b_m_lanes, b_m_lanes_chunk)
         # before the first finite value the state has no mass: keep exp(-inf - -inf) out
         b_m_lanes_safe = tl.where(b_m_lanes_new == float("-inf"), 0.0, b_m_lanes_new)
         scale_2 = tl.exp2((b_m_lanes - b_m_lanes_safe) * 1.4426950408889634)
         b_sum_lanes = b_sum_lanes * scale_2
-        b_sum_lanes_chunk = tl.sum(tl.exp2((q - b_m_lanes_safe[None, :]) * 1.4426950408889634), axis=0)
+        b_sum_lanes_chunk = tl.sum(
+            tl.sum(tl.exp2((q - b_m_lanes_safe[:, None, None]) * 1.4426950408889634), axis=2), axis=1
+        )
         b_sum_lanes = b_sum_lanes + b_sum_lanes_chunk
         a_m_lanes_moved = a_m_lanes_safe - tl.where(a_m_lanes == float("-inf"), 0.0, a_m_lanes)
         b_m_lanes_moved = b_m_lanes_safe - tl.where(b_m_lanes == float("-inf"), 0.0, b_m_lanes)
@@ -114,8 +116,15 @@ def _kl_div_rows_streamed(
             apart_lanes * scale - a_m_lanes_moved * a_sum_lanes_before + b_m_lanes_moved * a_sum_lanes_before
         )
         apart_lanes_chunk = tl.sum(
-            tl.where(v < V, weight * (p - a_m_lanes_safe[None, :] - (q - b_m_lanes_safe[None, :])), 0.0),
-            axis=0,
+            tl.sum(
+                tl.where(
+                    v < V,
+                    weight * (p - a_m_lanes_safe[:, None, None] - (q - b_m_lanes_safe[:, None, None])),
+                    0.0,
+                ),
+                axis=2,
+            ),
+            axis=1,
         )
         apart_lanes = apart_lanes + apart_lanes_chunk
         a_m_lanes = a_m_lanes_new
@@ -164,6 +173,7 @@ def _kl_div_rows(
     TOGETHER: tl.constexpr,
     BLOCK_V: tl.constexpr,
     STEPS: tl.constexpr,
+    WIDE: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Rows in tiles of 2**FIRST to 2**LAST // 2 elements, beyond streamed where BLOCK_V is not 0."""
@@ -202,6 +212,7 @@ def _kl_div_rows(
                 kl_stride_M,
                 BLOCK_V=BLOCK_V,
                 STEPS=STEPS,
+                WIDE=WIDE,
                 INDEX=INDEX,
             )
 
@@ -222,6 +233,7 @@ def _configure_kl_div_rows(M: int, V: int, width: int, *, tuned: launch.Tuning =
                 "TOGETHER": 2048,
                 "BLOCK_V": 128 * (16 // width),
                 "STEPS": 1,
+                "WIDE": 1,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -235,6 +247,7 @@ def _configure_kl_div_rows(M: int, V: int, width: int, *, tuned: launch.Tuning =
                 "TOGETHER": 4096,
                 "BLOCK_V": 0,
                 "STEPS": 1,
+                "WIDE": 1,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -243,8 +256,9 @@ def _configure_kl_div_rows(M: int, V: int, width: int, *, tuned: launch.Tuning =
             kernel = _kl_div_rows_streamed
             BLOCK_M = 1
             options = {
-                "BLOCK_V": 128 * (16 // width),
-                "STEPS": 4,
+                "BLOCK_V": 128,
+                "STEPS": 2,
+                "WIDE": 16 // width,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -263,12 +277,14 @@ def _configure_kl_div_rows(M: int, V: int, width: int, *, tuned: launch.Tuning =
         }
         options = launch.over(options, tuned, "_kl_div_rows_resident")
         return _kl_div_rows_resident, triton.cdiv(M, options["BLOCK_M"]), options
-    BLOCK_V = launch.power_of_2(V, 1, 128 * (16 // width))
-    STEPS = 4
+    WIDE = 1 if V % 16 else 16 // width
+    BLOCK_V = launch.power_of_2(triton.cdiv(V, WIDE), 1, 128 * (16 // width) // WIDE)
+    STEPS = 2
     options = {
         "BLOCK_V": BLOCK_V,
         "STEPS": STEPS,
-        "num_warps": launch.warps(BLOCK_V, 16 // width, 4),
+        "WIDE": WIDE,
+        "num_warps": launch.warps(BLOCK_V * WIDE, 16 // width, 4),
         "num_stages": 1,
         "enable_fp_fusion": True,
     }

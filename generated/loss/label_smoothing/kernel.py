@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import launch, library
-from opspec.runtime.device import maximum, reduce_max
+from opspec.runtime.device import lane_places, maximum, reduce_max
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -73,6 +73,7 @@ def _label_smoothing_rows_streamed(
     loss_stride_M,
     BLOCK_V: tl.constexpr,
     STEPS: tl.constexpr,
+    WIDE: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: m in parallel, v streamed in steps and lanes.
@@ -89,20 +90,21 @@ def _label_smoothing_rows_streamed(
     lse_m_lanes = tl.full((BLOCK_V,), float("-inf"), tl.float32)
     lse_sum_lanes = tl.zeros((BLOCK_V,), tl.float32)
     loss_sum_lanes = tl.zeros((BLOCK_V,), tl.float32)
-    for v_start in range(0, V, STEPS * BLOCK_V):
-        v = v_start + tl.arange(0, STEPS)[:, None] * BLOCK_V
-        v = (v + tl.arange(0, BLOCK_V)[None, :]).to(INDEX)
+    for v_start in range(0, V, BLOCK_V * STEPS * WIDE):
+        v = (v_start + lane_places(BLOCK_V, STEPS, WIDE)).to(INDEX)
         x_2_at = x_ptr + m * x_stride_M + v * x_stride_V
         x_2 = tl.load(x_2_at, mask=v < V, other=float("-inf"), eviction_policy="evict_first").to(tl.float32)
-        lse_m_lanes_chunk = reduce_max(x_2, axis=0)
+        lse_m_lanes_chunk = reduce_max(reduce_max(x_2, axis=2), axis=1)
         lse_m_lanes_new = maximum(lse_m_lanes, lse_m_lanes_chunk)
         # before the first finite value the state has no mass: keep exp(-inf - -inf) out
         lse_m_lanes_safe = tl.where(lse_m_lanes_new == float("-inf"), 0.0, lse_m_lanes_new)
         scale = tl.exp2((lse_m_lanes - lse_m_lanes_safe) * 1.4426950408889634)
         lse_sum_lanes = lse_sum_lanes * scale
-        lse_sum_lanes_chunk = tl.sum(tl.exp2((x_2 - lse_m_lanes_safe[None, :]) * 1.4426950408889634), axis=0)
+        lse_sum_lanes_chunk = tl.sum(
+            tl.sum(tl.exp2((x_2 - lse_m_lanes_safe[:, None, None]) * 1.4426950408889634), axis=2), axis=1
+        )
         lse_sum_lanes = lse_sum_lanes + lse_sum_lanes_chunk
-        loss_sum_lanes_chunk = tl.sum(tl.where(v < V, x_2, 0.0), axis=0)
+        loss_sum_lanes_chunk = tl.sum(tl.sum(tl.where(v < V, x_2, 0.0), axis=2), axis=1)
         loss_sum_lanes = loss_sum_lanes + loss_sum_lanes_chunk
         lse_m_lanes = lse_m_lanes_new
     lse_m = reduce_max(lse_m_lanes, axis=0)
@@ -142,6 +144,7 @@ def _label_smoothing_rows(
     TOGETHER: tl.constexpr,
     BLOCK_V: tl.constexpr,
     STEPS: tl.constexpr,
+    WIDE: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Rows in tiles of 2**FIRST to 2**LAST // 2 elements, beyond streamed where BLOCK_V is not 0."""
@@ -182,6 +185,7 @@ def _label_smoothing_rows(
                 loss_stride_M,
                 BLOCK_V=BLOCK_V,
                 STEPS=STEPS,
+                WIDE=WIDE,
                 INDEX=INDEX,
             )
 
@@ -202,6 +206,7 @@ def _configure_label_smoothing_rows(M: int, V: int, width: int, *, tuned: launch
                 "TOGETHER": 2048,
                 "BLOCK_V": 128 * (16 // width),
                 "STEPS": 1,
+                "WIDE": 1,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -215,6 +220,7 @@ def _configure_label_smoothing_rows(M: int, V: int, width: int, *, tuned: launch
                 "TOGETHER": 4096,
                 "BLOCK_V": 0,
                 "STEPS": 1,
+                "WIDE": 1,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -223,8 +229,9 @@ def _configure_label_smoothing_rows(M: int, V: int, width: int, *, tuned: launch
             kernel = _label_smoothing_rows_streamed
             BLOCK_M = 1
             options = {
-                "BLOCK_V": 128 * (16 // width),
-                "STEPS": 8,
+                "BLOCK_V": 128,
+                "STEPS": 2,
+                "WIDE": 16 // width,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -243,12 +250,14 @@ def _configure_label_smoothing_rows(M: int, V: int, width: int, *, tuned: launch
         }
         options = launch.over(options, tuned, "_label_smoothing_rows_resident")
         return _label_smoothing_rows_resident, triton.cdiv(M, options["BLOCK_M"]), options
-    BLOCK_V = launch.power_of_2(V, 1, 128 * (16 // width))
-    STEPS = 8
+    WIDE = 1 if V % 16 else 16 // width
+    BLOCK_V = launch.power_of_2(triton.cdiv(V, WIDE), 1, 128 * (16 // width) // WIDE)
+    STEPS = 2
     options = {
         "BLOCK_V": BLOCK_V,
         "STEPS": STEPS,
-        "num_warps": launch.warps(BLOCK_V, 16 // width, 4),
+        "WIDE": WIDE,
+        "num_warps": launch.warps(BLOCK_V * WIDE, 16 // width, 4),
         "num_stages": 1,
         "enable_fp_fusion": True,
     }

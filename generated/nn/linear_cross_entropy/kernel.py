@@ -13,7 +13,7 @@ from triton.experimental.gluon import language as gl
 
 from opspec.runtime import copying, launch, library
 from opspec.runtime import warp_specialised as warps
-from opspec.runtime.device import grouped, maximum, reduce_max
+from opspec.runtime.device import grouped, lane_places, maximum, reduce_max
 
 
 @triton.jit
@@ -1276,6 +1276,7 @@ def _linear_cross_entropy__unfused_rows_streamed(
     z_stride_V,
     BLOCK_V: tl.constexpr,
     STEPS: tl.constexpr,
+    WIDE: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: m in parallel, v streamed in steps and lanes.
@@ -1291,18 +1292,19 @@ def _linear_cross_entropy__unfused_rows_streamed(
     z = tl.load(z_at, mask=mask, other=0.0)
     lse_m_lanes = tl.full((BLOCK_V,), float("-inf"), tl.float32)
     lse_sum_lanes = tl.zeros((BLOCK_V,), tl.float32)
-    for v_start in range(0, V, STEPS * BLOCK_V):
-        v = v_start + tl.arange(0, STEPS)[:, None] * BLOCK_V
-        v = (v + tl.arange(0, BLOCK_V)[None, :]).to(INDEX)
+    for v_start in range(0, V, BLOCK_V * STEPS * WIDE):
+        v = (v_start + lane_places(BLOCK_V, STEPS, WIDE)).to(INDEX)
         z_2_at = z_ptr + m * z_stride_M + v * z_stride_V
         z_2 = tl.load(z_2_at, mask=v < V, other=float("-inf"), eviction_policy="evict_first")
-        lse_m_lanes_chunk = reduce_max(z_2, axis=0)
+        lse_m_lanes_chunk = reduce_max(reduce_max(z_2, axis=2), axis=1)
         lse_m_lanes_new = maximum(lse_m_lanes, lse_m_lanes_chunk)
         # before the first finite value the state has no mass: keep exp(-inf - -inf) out
         lse_m_lanes_safe = tl.where(lse_m_lanes_new == float("-inf"), 0.0, lse_m_lanes_new)
         scale = tl.exp2((lse_m_lanes - lse_m_lanes_safe) * 1.4426950408889634)
         lse_sum_lanes = lse_sum_lanes * scale
-        lse_sum_lanes_chunk = tl.sum(tl.exp2((z_2 - lse_m_lanes_safe[None, :]) * 1.4426950408889634), axis=0)
+        lse_sum_lanes_chunk = tl.sum(
+            tl.sum(tl.exp2((z_2 - lse_m_lanes_safe[:, None, None]) * 1.4426950408889634), axis=2), axis=1
+        )
         lse_sum_lanes = lse_sum_lanes + lse_sum_lanes_chunk
         lse_m_lanes = lse_m_lanes_new
     lse_m = reduce_max(lse_m_lanes, axis=0)
@@ -1339,6 +1341,7 @@ def _linear_cross_entropy__unfused_rows(
     TOGETHER: tl.constexpr,
     BLOCK_V: tl.constexpr,
     STEPS: tl.constexpr,
+    WIDE: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Rows in tiles of 2**FIRST to 2**LAST // 2 elements, beyond streamed where BLOCK_V is not 0."""
@@ -1381,6 +1384,7 @@ def _linear_cross_entropy__unfused_rows(
                 z_stride_V,
                 BLOCK_V=BLOCK_V,
                 STEPS=STEPS,
+                WIDE=WIDE,
                 INDEX=INDEX,
             )
 
@@ -1540,6 +1544,7 @@ def _configure_linear_cross_entropy__unfused_rows(
                 "TOGETHER": 2048,
                 "BLOCK_V": 128 * (16 // width),
                 "STEPS": 1,
+                "WIDE": 1,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -1553,6 +1558,7 @@ def _configure_linear_cross_entropy__unfused_rows(
                 "TOGETHER": 4096,
                 "BLOCK_V": 0,
                 "STEPS": 1,
+                "WIDE": 1,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -1561,8 +1567,9 @@ def _configure_linear_cross_entropy__unfused_rows(
             kernel = _linear_cross_entropy__unfused_rows_streamed
             BLOCK_M = 1
             options = {
-                "BLOCK_V": 128 * (16 // width),
-                "STEPS": 8,
+                "BLOCK_V": 128,
+                "STEPS": 2,
+                "WIDE": 16 // width,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -1581,12 +1588,14 @@ def _configure_linear_cross_entropy__unfused_rows(
         }
         options = launch.over(options, tuned, "_linear_cross_entropy__unfused_rows_resident")
         return _linear_cross_entropy__unfused_rows_resident, triton.cdiv(M, options["BLOCK_M"]), options
-    BLOCK_V = launch.power_of_2(V, 1, 128 * (16 // width))
-    STEPS = 8
+    WIDE = 1 if V % 16 else 16 // width
+    BLOCK_V = launch.power_of_2(triton.cdiv(V, WIDE), 1, 128 * (16 // width) // WIDE)
+    STEPS = 2
     options = {
         "BLOCK_V": BLOCK_V,
         "STEPS": STEPS,
-        "num_warps": launch.warps(BLOCK_V, 16 // width, 4),
+        "WIDE": WIDE,
+        "num_warps": launch.warps(BLOCK_V * WIDE, 16 // width, 4),
         "num_stages": 1,
         "enable_fp_fusion": True,
     }

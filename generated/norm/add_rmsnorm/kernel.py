@@ -10,6 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import launch, library
+from opspec.runtime.device import lane_places, unless_full
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -34,6 +35,7 @@ def _add_rmsnorm_rows_resident(
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     INDEX: tl.constexpr,
+    FULL: tl.constexpr,
 ):
     """Resident: m in parallel by blocks, n whole.
 
@@ -43,7 +45,7 @@ def _add_rmsnorm_rows_resident(
     m = pid * BLOCK_M + tl.arange(0, BLOCK_M)
     n = tl.arange(0, BLOCK_N).to(INDEX)
     x_at = x_ptr + m[:, None] * x_stride_M + n[None, :] * x_stride_N
-    mask = (m[:, None] < M) & (n[None, :] < N)
+    mask = unless_full((m[:, None] < M) & (n[None, :] < N), FULL)
     x = tl.load(x_at, mask=mask, other=0.0).to(tl.float32)
     residual_at = residual_ptr + m[:, None] * residual_stride_M + n[None, :] * residual_stride_N
     residual = tl.load(residual_at, mask=mask, other=0.0).to(tl.float32)
@@ -51,8 +53,10 @@ def _add_rmsnorm_rows_resident(
     h = x + residual
     h_at = h_ptr + m[:, None] * h_stride_M + n[None, :] * h_stride_N
     tl.store(h_at, h, mask=mask)
-    y_sum = tl.sum(tl.where(n[None, :] < N, h * h, 0.0), axis=1)
-    weight = tl.load(weight_ptr + n * weight_stride_N, mask=n < N, other=0.0).to(tl.float32)
+    y_sum = tl.sum(tl.where(unless_full(n[None, :] < N, FULL), h * h, 0.0), axis=1)
+    weight = tl.load(weight_ptr + n * weight_stride_N, mask=unless_full(n < N, FULL), other=0.0).to(
+        tl.float32
+    )
     # y[m, n] = h[m, n] * rsqrt(mean[n](h[m, n] ** 2) + eps) * weight[n]
     y = h * tl.rsqrt(y_sum[:, None] * (1.0 / tl.cast(N, tl.float32)) + eps) * weight[None, :]
     y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
@@ -80,6 +84,7 @@ def _add_rmsnorm_rows_streamed(
     y_stride_N,
     BLOCK_N: tl.constexpr,
     STEPS: tl.constexpr,
+    WIDE: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: m in parallel, n streamed in steps and lanes.
@@ -90,9 +95,8 @@ def _add_rmsnorm_rows_streamed(
     m = pid
     y_sum_lanes = tl.zeros((BLOCK_N,), tl.float32)
     # sweep 1 of 2 over n
-    for n_start in range(0, N, STEPS * BLOCK_N):
-        n = n_start + tl.arange(0, STEPS)[:, None] * BLOCK_N
-        n = (n + tl.arange(0, BLOCK_N)[None, :]).to(INDEX)
+    for n_start in range(0, N, BLOCK_N * STEPS * WIDE):
+        n = (n_start + lane_places(BLOCK_N, STEPS, WIDE)).to(INDEX)
         x_at = x_ptr + m * x_stride_M + n * x_stride_N
         x = tl.load(x_at, mask=n < N, other=0.0, eviction_policy="evict_last").to(tl.float32)
         residual_at = residual_ptr + m * residual_stride_M + n * residual_stride_N
@@ -100,13 +104,12 @@ def _add_rmsnorm_rows_streamed(
         # h[m, n] = x[m, n] + residual[m, n]
         h = x + residual
         tl.store(h_ptr + m * h_stride_M + n * h_stride_N, h, mask=n < N, eviction_policy="evict_first")
-        y_sum_lanes_chunk = tl.sum(tl.where(n < N, h * h, 0.0), axis=0)
+        y_sum_lanes_chunk = tl.sum(tl.sum(tl.where(n < N, h * h, 0.0), axis=2), axis=1)
         y_sum_lanes = y_sum_lanes + y_sum_lanes_chunk
     y_sum = tl.sum(y_sum_lanes)
     # sweep 2 of 2 over n
-    for n_start in range(0, N, STEPS * BLOCK_N):
-        n = n_start + tl.arange(0, STEPS)[:, None] * BLOCK_N
-        n = (n + tl.arange(0, BLOCK_N)[None, :]).to(INDEX)
+    for n_start in range(0, N, BLOCK_N * STEPS * WIDE):
+        n = (n_start + lane_places(BLOCK_N, STEPS, WIDE)).to(INDEX)
         x_at = x_ptr + m * x_stride_M + n * x_stride_N
         x = tl.load(x_at, mask=n < N, other=0.0, eviction_policy="evict_first").to(tl.float32)
         residual_at = residual_ptr + m * residual_stride_M + n * residual_stride_N
@@ -142,6 +145,7 @@ def _add_rmsnorm_rows(
     TOGETHER: tl.constexpr,
     BLOCK_N: tl.constexpr,
     STEPS: tl.constexpr,
+    WIDE: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Rows in tiles of 2**FIRST to 2**LAST // 2 elements, beyond streamed where BLOCK_N is not 0."""
@@ -171,6 +175,7 @@ def _add_rmsnorm_rows(
                 BLOCK_M=1 + (TOGETHER - 1) // (1 << power),
                 BLOCK_N=1 << power,
                 INDEX=INDEX,
+                FULL=False,
             )
     if BLOCK_N > 0:
         if place == LAST - FIRST:
@@ -194,6 +199,7 @@ def _add_rmsnorm_rows(
                 y_stride_N,
                 BLOCK_N=BLOCK_N,
                 STEPS=STEPS,
+                WIDE=WIDE,
                 INDEX=INDEX,
             )
 
@@ -206,7 +212,7 @@ _add_rmsnorm_rows_odd = triton.jit(
 
 def _configure_add_rmsnorm_rows(M: int, N: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `rows` for one shape."""
-    if (N % 16 or launch.power_of_2(N, 64) != 4096) and launch.chosen(tuned, "_add_rmsnorm_rows"):
+    if N != 4096 and launch.chosen(tuned, "_add_rmsnorm_rows"):
         if N % 16:
             kernel = _add_rmsnorm_rows_odd
             BLOCK_M = launch.share(2048, launch.power_of_2(N, 64))
@@ -216,6 +222,7 @@ def _configure_add_rmsnorm_rows(M: int, N: int, width: int, *, tuned: launch.Tun
                 "TOGETHER": 2048,
                 "BLOCK_N": 128 * (16 // width),
                 "STEPS": 1,
+                "WIDE": 1,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -229,6 +236,7 @@ def _configure_add_rmsnorm_rows(M: int, N: int, width: int, *, tuned: launch.Tun
                 "TOGETHER": 4096,
                 "BLOCK_N": 0,
                 "STEPS": 1,
+                "WIDE": 1,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -240,8 +248,9 @@ def _configure_add_rmsnorm_rows(M: int, N: int, width: int, *, tuned: launch.Tun
                 "FIRST": 13,
                 "LAST": 14,
                 "TOGETHER": 1,
-                "BLOCK_N": 256 * (16 // width),
+                "BLOCK_N": 256,
                 "STEPS": 4,
+                "WIDE": 16 // width,
                 "num_warps": 8,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -254,20 +263,24 @@ def _configure_add_rmsnorm_rows(M: int, N: int, width: int, *, tuned: launch.Tun
         options = {
             "BLOCK_M": BLOCK_M,
             "BLOCK_N": BLOCK_N,
-            "num_warps": launch.warps(BLOCK_N * BLOCK_M, 16, 8 if BLOCK_N * BLOCK_M <= 8192 else 16),
+            "num_warps": launch.warps(BLOCK_N * BLOCK_M, 16),
             "num_stages": 1,
             "enable_fp_fusion": True,
         }
         options = launch.over(options, tuned, "_add_rmsnorm_rows_resident")
+        options["FULL"] = options["BLOCK_N"] == N and options["BLOCK_M"] == 1
         return _add_rmsnorm_rows_resident, triton.cdiv(M, options["BLOCK_M"]), options
-    BLOCK_N = launch.power_of_2(N, 1, 256 * (16 // width))
+    WIDE = 1 if N % 16 else 16 // width
+    BLOCK_N = launch.power_of_2(triton.cdiv(N, WIDE), 1, 256 * (16 // width) // WIDE)
     STEPS = 4
     options = {
         "BLOCK_N": BLOCK_N,
         "STEPS": STEPS,
-        "num_warps": launch.warps(BLOCK_N, 16 // width, 8),
+        "WIDE": WIDE,
+        "num_warps": launch.warps(BLOCK_N * WIDE, 16 // width, 8),
         "num_stages": 1,
         "enable_fp_fusion": True,
+        "maxnreg": 80,
     }
     options = launch.over(options, tuned, "_add_rmsnorm_rows_streamed")
     return _add_rmsnorm_rows_streamed, M, options

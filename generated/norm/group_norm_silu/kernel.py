@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import launch, library
-from opspec.runtime.device import div_fast, maximum, sum_both
+from opspec.runtime.device import div_fast, lane_places, maximum, sum_both
 
 
 @triton.jit(do_not_specialize=["G", "C"])
@@ -151,6 +151,7 @@ def _group_norm_silu_nchw_groups_streamed2(
     BLOCK_K: tl.constexpr,
     BLOCK_S: tl.constexpr,
     STEPS: tl.constexpr,
+    WIDE: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: n in parallel, g in parallel, k whole, s streamed in steps and lanes.
@@ -166,26 +167,27 @@ def _group_norm_silu_nchw_groups_streamed2(
     weight_at = weight_ptr + (g * (C // G) + k) * weight_stride_C
     weight = tl.load(weight_at, mask=k < C // G, other=0.0).to(tl.float32)
     bias = tl.load(bias_ptr + (g * (C // G) + k) * bias_stride_C, mask=k < C // G, other=0.0).to(tl.float32)
-    z_sum_lanes = tl.zeros((BLOCK_K, BLOCK_S), tl.float32)
-    z_sum_count = tl.zeros((BLOCK_K, BLOCK_S), tl.float32)
-    z_sum_2_lanes = tl.zeros((BLOCK_K, BLOCK_S), tl.float32)
+    z_sum_lanes = tl.zeros((BLOCK_S, BLOCK_K), tl.float32)
+    z_sum_count = tl.zeros((BLOCK_S, BLOCK_K), tl.float32)
+    z_sum_2_lanes = tl.zeros((BLOCK_S, BLOCK_K), tl.float32)
     # sweep 1 of 2 over s
-    for s_start in range(0, S, STEPS * BLOCK_S):
-        s = s_start + tl.arange(0, STEPS)[:, None] * BLOCK_S
-        s = (s + tl.arange(0, BLOCK_S)[None, :]).to(INDEX)
+    for s_start in range(0, S, BLOCK_S * STEPS * WIDE):
+        s = (s_start + lane_places(BLOCK_S, STEPS, WIDE)).to(INDEX)
         x_at = (
             x_ptr
             + n * x_stride_N
-            + (g * (C // G) + k)[:, None, None] * x_stride_C
-            + s[None, :, :] * x_stride_S
+            + (g * (C // G) + k)[None, :, None, None] * x_stride_C
+            + s[:, None, :, :] * x_stride_S
         )
-        mask = (k[:, None, None] < C // G) & (s[None, :, :] < S)
+        mask = (s[:, None, :, :] < S) & (k[None, :, None, None] < C // G)
         x = tl.load(x_at, mask=mask, other=0.0, eviction_policy="evict_last").to(tl.float32)
         # v[n, g, k, s] = x[n, g * K + k, s] for g < G, k < K
         v = x
+        mask_2 = (k[None, :, None, None] < C // G) & (s[:, None, :, :] < S)
         z_sum_lanes_chunk, z_sum_count_chunk = sum_both(
-            tl.where(mask, v, 0.0), tl.where(mask, 1.0, 0.0), axis=1
+            tl.where(mask_2, v, 0.0), tl.where(mask_2, 1.0, 0.0), axis=3
         )
+        z_sum_lanes_chunk, z_sum_count_chunk = sum_both(z_sum_lanes_chunk, z_sum_count_chunk, axis=2)
         z_sum_count_new = z_sum_count + z_sum_count_chunk
         z_sum_mean = div_fast(z_sum_lanes, maximum(z_sum_count, 1.0))
         z_sum_moved = div_fast(
@@ -194,9 +196,11 @@ def _group_norm_silu_nchw_groups_streamed2(
         z_sum_mean_new = z_sum_mean - z_sum_moved
         z_sum_2_lanes = z_sum_2_lanes + z_sum_count * z_sum_moved * z_sum_moved
         z_sum_2_apart = tl.where(
-            (k[:, None, None] < C // G) & (s[None, :, :] < S), v - z_sum_mean_new[:, None, :], 0.0
+            (k[None, :, None, None] < C // G) & (s[:, None, :, :] < S),
+            v - z_sum_mean_new[:, :, None, None],
+            0.0,
         )
-        z_sum_2_lanes_chunk = tl.sum(z_sum_2_apart * z_sum_2_apart, axis=1)
+        z_sum_2_lanes_chunk = tl.sum(tl.sum(z_sum_2_apart * z_sum_2_apart, axis=3), axis=2)
         z_sum_2_lanes = z_sum_2_lanes + z_sum_2_lanes_chunk
         z_sum_count = z_sum_count_new
         z_sum_lanes = z_sum_lanes + z_sum_lanes_chunk
@@ -207,31 +211,30 @@ def _group_norm_silu_nchw_groups_streamed2(
     z_sum_lanes_moved = div_fast(z_sum_lanes, maximum(z_sum_count, 1.0)) - z_sum_mean_all
     z_sum_2 = tl.sum(z_sum_2_lanes + z_sum_count * z_sum_lanes_moved * z_sum_lanes_moved)
     # sweep 2 of 2 over s
-    for s_start in range(0, S, STEPS * BLOCK_S):
-        s = s_start + tl.arange(0, STEPS)[:, None] * BLOCK_S
-        s = (s + tl.arange(0, BLOCK_S)[None, :]).to(INDEX)
+    for s_start in range(0, S, BLOCK_S * STEPS * WIDE):
+        s = (s_start + lane_places(BLOCK_S, STEPS, WIDE)).to(INDEX)
         x_at = (
             x_ptr
             + n * x_stride_N
-            + (g * (C // G) + k)[:, None, None] * x_stride_C
-            + s[None, :, :] * x_stride_S
+            + (g * (C // G) + k)[None, :, None, None] * x_stride_C
+            + s[:, None, :, :] * x_stride_S
         )
-        mask_2 = (k[:, None, None] < C // G) & (s[None, :, :] < S)
-        x = tl.load(x_at, mask=mask_2, other=0.0, eviction_policy="evict_first").to(tl.float32)
+        mask_3 = (s[:, None, :, :] < S) & (k[None, :, None, None] < C // G)
+        x = tl.load(x_at, mask=mask_3, other=0.0, eviction_policy="evict_first").to(tl.float32)
         v = x
         c = v - z_sum * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32))
         # z[n, g, k, s] = layernorm[k, s](v[n, g, k, s], eps)
         z = c * tl.rsqrt(z_sum_2 * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)) + eps)
-        y_x = z * weight[:, None, None] + bias[:, None, None]
+        y_x = z * weight[None, :, None, None] + bias[None, :, None, None]
         # y[n, g * K + k, s] = silu(z[n, g, k, s] * weight[g * K + k] + bias[g * K + k]) for g < G, k < K
         y = div_fast(y_x, 1.0 + tl.exp2(y_x * -1.4426950408889634))
         y_at = (
             y_ptr
             + n * y_stride_N
-            + (g * (C // G) + k)[:, None, None] * y_stride_C
-            + s[None, :, :] * y_stride_S
+            + (g * (C // G) + k)[None, :, None, None] * y_stride_C
+            + s[:, None, :, :] * y_stride_S
         )
-        tl.store(y_at, y, mask=mask_2, eviction_policy="evict_first")
+        tl.store(y_at, y, mask=mask_3, eviction_policy="evict_first")
 
 
 @triton.jit(do_not_specialize=["G", "C"])
@@ -254,6 +257,7 @@ def _group_norm_silu_nchw_groups_streamed3(
     y_stride_S,
     BLOCK_S: tl.constexpr,
     STEPS: tl.constexpr,
+    WIDE: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: n in parallel, g in parallel, k streamed, s streamed in steps and lanes.
@@ -270,16 +274,16 @@ def _group_norm_silu_nchw_groups_streamed3(
     z_sum_2_lanes = tl.zeros((BLOCK_S,), tl.float32)
     # sweep 1 of 2 over k
     for k in range(C // G):
-        for s_start in range(0, S, STEPS * BLOCK_S):
-            s = s_start + tl.arange(0, STEPS)[:, None] * BLOCK_S
-            s = (s + tl.arange(0, BLOCK_S)[None, :]).to(INDEX)
+        for s_start in range(0, S, BLOCK_S * STEPS * WIDE):
+            s = (s_start + lane_places(BLOCK_S, STEPS, WIDE)).to(INDEX)
             x_at = x_ptr + n * x_stride_N + (g * (C // G) + k) * x_stride_C + s * x_stride_S
             x = tl.load(x_at, mask=s < S, other=0.0, eviction_policy="evict_first").to(tl.float32)
             # v[n, g, k, s] = x[n, g * K + k, s] for g < G, k < K
             v = x
             z_sum_lanes_chunk, z_sum_count_chunk = sum_both(
-                tl.where(s < S, v, 0.0), tl.where(s < S, 1.0, 0.0), axis=0
+                tl.where(s < S, v, 0.0), tl.where(s < S, 1.0, 0.0), axis=2
             )
+            z_sum_lanes_chunk, z_sum_count_chunk = sum_both(z_sum_lanes_chunk, z_sum_count_chunk, axis=1)
             z_sum_count_new = z_sum_count + z_sum_count_chunk
             z_sum_mean = div_fast(z_sum_lanes, maximum(z_sum_count, 1.0))
             z_sum_moved = div_fast(
@@ -287,8 +291,8 @@ def _group_norm_silu_nchw_groups_streamed3(
             )
             z_sum_mean_new = z_sum_mean - z_sum_moved
             z_sum_2_lanes = z_sum_2_lanes + z_sum_count * z_sum_moved * z_sum_moved
-            z_sum_2_apart = tl.where(s < S, v - z_sum_mean_new[None, :], 0.0)
-            z_sum_2_lanes_chunk = tl.sum(z_sum_2_apart * z_sum_2_apart, axis=0)
+            z_sum_2_apart = tl.where(s < S, v - z_sum_mean_new[:, None, None], 0.0)
+            z_sum_2_lanes_chunk = tl.sum(tl.sum(z_sum_2_apart * z_sum_2_apart, axis=2), axis=1)
             z_sum_2_lanes = z_sum_2_lanes + z_sum_2_lanes_chunk
             z_sum_count = z_sum_count_new
             z_sum_lanes = z_sum_lanes + z_sum_lanes_chunk
@@ -303,9 +307,8 @@ def _group_norm_silu_nchw_groups_streamed3(
         weight_at = weight_ptr + (g * (C // G) + k) * weight_stride_C
         weight = tl.load(weight_at).to(tl.float32)
         bias = tl.load(bias_ptr + (g * (C // G) + k) * bias_stride_C).to(tl.float32)
-        for s_start in range(0, S, STEPS * BLOCK_S):
-            s = s_start + tl.arange(0, STEPS)[:, None] * BLOCK_S
-            s = (s + tl.arange(0, BLOCK_S)[None, :]).to(INDEX)
+        for s_start in range(0, S, BLOCK_S * STEPS * WIDE):
+            s = (s_start + lane_places(BLOCK_S, STEPS, WIDE)).to(INDEX)
             x_at = x_ptr + n * x_stride_N + (g * (C // G) + k) * x_stride_C + s * x_stride_S
             x = tl.load(x_at, mask=s < S, other=0.0, eviction_policy="evict_first").to(tl.float32)
             v = x
@@ -356,28 +359,36 @@ def _configure_group_norm_silu_nchw_groups(
         return _group_norm_silu_nchw_groups_resident, N * G, options
     BLOCK_K = launch.power_of_2(C // G, 16)
     if BLOCK_K <= 4 and launch.chosen(tuned, "_group_norm_silu_nchw_groups_streamed2"):
+        WIDE = 1 if S % 16 else 16 // width
         BLOCK_S = launch.power_of_2(
-            S, 1, min(256 * (16 // width), launch.share(8 * 256 * (16 // width), BLOCK_K))
+            triton.cdiv(S, WIDE),
+            1,
+            min(256 * (16 // width) // WIDE, launch.share(2048 * (16 // width), WIDE, BLOCK_K)),
         )
         STEPS = launch.share(8, BLOCK_K)
         options = {
             "BLOCK_K": BLOCK_K,
             "BLOCK_S": BLOCK_S,
             "STEPS": STEPS,
-            "num_warps": launch.warps(BLOCK_S, 16 // width, 8),
+            "WIDE": WIDE,
+            "num_warps": launch.warps(BLOCK_S * WIDE, 16 // width, 8),
             "num_stages": 1,
             "enable_fp_fusion": True,
+            "maxnreg": 80,
         }
         options = launch.over(options, tuned, "_group_norm_silu_nchw_groups_streamed2")
         return _group_norm_silu_nchw_groups_streamed2, N * G, options
-    BLOCK_S = launch.power_of_2(S, 1, 256 * (16 // width))
-    STEPS = launch.bucket(S // BLOCK_S, 2, 8)
+    WIDE = 1 if S % 16 else 16 // width
+    BLOCK_S = launch.power_of_2(triton.cdiv(S, WIDE), 1, 256 * (16 // width) // WIDE)
+    STEPS = launch.bucket(S // (BLOCK_S * WIDE), 2, 8)
     options = {
         "BLOCK_S": BLOCK_S,
         "STEPS": STEPS,
-        "num_warps": launch.warps(BLOCK_S, 16 // width, 8),
+        "WIDE": WIDE,
+        "num_warps": launch.warps(BLOCK_S * WIDE, 16 // width, 8),
         "num_stages": 1,
         "enable_fp_fusion": True,
+        "maxnreg": 80,
     }
     options = launch.over(options, tuned, "_group_norm_silu_nchw_groups_streamed3")
     return _group_norm_silu_nchw_groups_streamed3, N * G, options
@@ -776,6 +787,7 @@ def _group_norm_silu_nhwc_groups_totals_streamed2(
     z_sum_2_stride_G,
     BLOCK_K: tl.constexpr,
     STEPS: tl.constexpr,
+    WIDE: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: n in parallel, g in parallel, part streamed, k streamed in steps and lanes.
@@ -789,9 +801,8 @@ def _group_norm_silu_nhwc_groups_totals_streamed2(
     z_sum_lanes = tl.zeros((BLOCK_K,), tl.float32)
     # sweep 1 of 2 over part
     for part in range((S + 63) // 64):
-        for k_start in range(0, C // G, STEPS * BLOCK_K):
-            k = k_start + tl.arange(0, STEPS)[:, None] * BLOCK_K
-            k = (k + tl.arange(0, BLOCK_K)[None, :]).to(INDEX)
+        for k_start in range(0, C // G, BLOCK_K * STEPS * WIDE):
+            k = (k_start + lane_places(BLOCK_K, STEPS, WIDE)).to(INDEX)
             z_at = (
                 z_sum_1_parts_ptr
                 + part * z_sum_1_parts_stride_0
@@ -799,7 +810,7 @@ def _group_norm_silu_nhwc_groups_totals_streamed2(
                 + (g * (C // G) + k) * z_sum_1_parts_stride_C
             )
             z = tl.load(z_at, mask=k < C // G, other=0.0, eviction_policy="evict_first")
-            z_sum_lanes_chunk = tl.sum(z, axis=0)
+            z_sum_lanes_chunk = tl.sum(tl.sum(z, axis=2), axis=1)
             z_sum_lanes = z_sum_lanes + z_sum_lanes_chunk
     z_sum = tl.sum(z_sum_lanes)
     z_sum_1_at = z_sum_1_ptr + n * z_sum_1_stride_N + g * z_sum_1_stride_G
@@ -807,9 +818,8 @@ def _group_norm_silu_nhwc_groups_totals_streamed2(
     z_sum_2_lanes = tl.zeros((BLOCK_K,), tl.float32)
     # sweep 2 of 2 over part
     for part in range((S + 63) // 64):
-        for k_start in range(0, C // G, STEPS * BLOCK_K):
-            k = k_start + tl.arange(0, STEPS)[:, None] * BLOCK_K
-            k = (k + tl.arange(0, BLOCK_K)[None, :]).to(INDEX)
+        for k_start in range(0, C // G, BLOCK_K * STEPS * WIDE):
+            k = (k_start + lane_places(BLOCK_K, STEPS, WIDE)).to(INDEX)
             z_at = (
                 z_sum_1_parts_ptr
                 + part * z_sum_1_parts_stride_0
@@ -825,21 +835,32 @@ def _group_norm_silu_nhwc_groups_totals_streamed2(
             )
             z_2 = tl.load(z_2_at, mask=k < C // G, other=0.0, eviction_policy="evict_first")
             z_sum_2_lanes_chunk = tl.sum(
-                tl.where(
-                    k < C // G,
-                    z_2
-                    + tl.cast(tl.minimum(S - 64 * part - 1, 63) + 1, tl.float32)
-                    * (
-                        z * (1.0 / tl.cast(tl.maximum(tl.minimum(S - 64 * part - 1, 63) + 1, 1), tl.float32))
-                        - z_sum / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)
-                    )
-                    * (
-                        z * (1.0 / tl.cast(tl.maximum(tl.minimum(S - 64 * part - 1, 63) + 1, 1), tl.float32))
-                        - z_sum / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)
+                tl.sum(
+                    tl.where(
+                        k < C // G,
+                        z_2
+                        + tl.cast(tl.minimum(S - 64 * part - 1, 63) + 1, tl.float32)
+                        * (
+                            z
+                            * (
+                                1.0
+                                / tl.cast(tl.maximum(tl.minimum(S - 64 * part - 1, 63) + 1, 1), tl.float32)
+                            )
+                            - z_sum / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)
+                        )
+                        * (
+                            z
+                            * (
+                                1.0
+                                / tl.cast(tl.maximum(tl.minimum(S - 64 * part - 1, 63) + 1, 1), tl.float32)
+                            )
+                            - z_sum / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)
+                        ),
+                        0.0,
                     ),
-                    0.0,
+                    axis=2,
                 ),
-                axis=0,
+                axis=1,
             )
             z_sum_2_lanes = z_sum_2_lanes + z_sum_2_lanes_chunk
     z_sum_2 = tl.sum(z_sum_2_lanes)
@@ -988,14 +1009,17 @@ def _configure_group_norm_silu_nhwc_groups_totals(
         }
         options = launch.over(options, tuned, "_group_norm_silu_nhwc_groups_totals_streamed1")
         return _group_norm_silu_nhwc_groups_totals_streamed1, N * G, options
-    BLOCK_K = launch.power_of_2(C // G, 1, 256 * (16 // width))
-    STEPS = launch.bucket((C // G) // BLOCK_K, 2, 4)
+    WIDE = 1 if (C // G) % 16 else 16 // width
+    BLOCK_K = launch.power_of_2(triton.cdiv(C // G, WIDE), 1, 256 * (16 // width) // WIDE)
+    STEPS = launch.bucket((C // G) // (BLOCK_K * WIDE), 2, 4)
     options = {
         "BLOCK_K": BLOCK_K,
         "STEPS": STEPS,
-        "num_warps": launch.warps(BLOCK_K, 16 // width, 8),
+        "WIDE": WIDE,
+        "num_warps": launch.warps(BLOCK_K * WIDE, 16 // width, 8),
         "num_stages": 1,
         "enable_fp_fusion": True,
+        "maxnreg": 80,
     }
     options = launch.over(options, tuned, "_group_norm_silu_nhwc_groups_totals_streamed2")
     return _group_norm_silu_nhwc_groups_totals_streamed2, N * G, options

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import launch, library
-from opspec.runtime.device import div_fast, maximum, sum_both
+from opspec.runtime.device import div_fast, lane_places, maximum, sum_both, unless_full
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -31,6 +31,7 @@ def _layernorm_rows_resident(
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     INDEX: tl.constexpr,
+    FULL: tl.constexpr,
 ):
     """Resident: m in parallel by blocks, n whole.
 
@@ -41,13 +42,15 @@ def _layernorm_rows_resident(
     m = pid * BLOCK_M + tl.arange(0, BLOCK_M)
     n = tl.arange(0, BLOCK_N).to(INDEX)
     x_at = x_ptr + m[:, None] * x_stride_M + n[None, :] * x_stride_N
-    mask = (m[:, None] < M) & (n[None, :] < N)
+    mask = unless_full((m[:, None] < M) & (n[None, :] < N), FULL)
     x = tl.load(x_at, mask=mask, other=0.0).to(tl.float32)
     y_sum = tl.sum(x, axis=1)
     c = x - y_sum[:, None] * (1.0 / tl.cast(N, tl.float32))
-    y_sum_2 = tl.sum(tl.where(n[None, :] < N, c * c, 0.0), axis=1)
-    weight = tl.load(weight_ptr + n * weight_stride_N, mask=n < N, other=0.0).to(tl.float32)
-    bias = tl.load(bias_ptr + n * bias_stride_N, mask=n < N, other=0.0).to(tl.float32)
+    y_sum_2 = tl.sum(tl.where(unless_full(n[None, :] < N, FULL), c * c, 0.0), axis=1)
+    weight = tl.load(weight_ptr + n * weight_stride_N, mask=unless_full(n < N, FULL), other=0.0).to(
+        tl.float32
+    )
+    bias = tl.load(bias_ptr + n * bias_stride_N, mask=unless_full(n < N, FULL), other=0.0).to(tl.float32)
     # y[m, n] = layernorm[n](x[m, n], eps) * weight[n] + bias[n]
     y = (
         c * tl.rsqrt(y_sum_2[:, None] * (1.0 / tl.cast(N, tl.float32)) + eps) * weight[None, :]
@@ -74,6 +77,7 @@ def _layernorm_rows_streamed(
     y_stride_N,
     BLOCK_N: tl.constexpr,
     STEPS: tl.constexpr,
+    WIDE: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: m in parallel, n streamed in steps and lanes.
@@ -88,12 +92,12 @@ def _layernorm_rows_streamed(
     y_sum_count = tl.zeros((BLOCK_N,), tl.float32)
     y_sum_2_lanes = tl.zeros((BLOCK_N,), tl.float32)
     # sweep 1 of 2 over n
-    for n_start in range(0, N, STEPS * BLOCK_N):
-        n = n_start + tl.arange(0, STEPS)[:, None] * BLOCK_N
-        n = (n + tl.arange(0, BLOCK_N)[None, :]).to(INDEX)
+    for n_start in range(0, N, BLOCK_N * STEPS * WIDE):
+        n = (n_start + lane_places(BLOCK_N, STEPS, WIDE)).to(INDEX)
         x_at = x_ptr + m * x_stride_M + n * x_stride_N
         x = tl.load(x_at, mask=n < N, other=0.0, eviction_policy="evict_last").to(tl.float32)
-        y_sum_lanes_chunk, y_sum_count_chunk = sum_both(x, tl.where(n < N, 1.0, 0.0), axis=0)
+        y_sum_lanes_chunk, y_sum_count_chunk = sum_both(x, tl.where(n < N, 1.0, 0.0), axis=2)
+        y_sum_lanes_chunk, y_sum_count_chunk = sum_both(y_sum_lanes_chunk, y_sum_count_chunk, axis=1)
         y_sum_count_new = y_sum_count + y_sum_count_chunk
         y_sum_mean = div_fast(y_sum_lanes, maximum(y_sum_count, 1.0))
         y_sum_moved = div_fast(
@@ -101,8 +105,8 @@ def _layernorm_rows_streamed(
         )
         y_sum_mean_new = y_sum_mean - y_sum_moved
         y_sum_2_lanes = y_sum_2_lanes + y_sum_count * y_sum_moved * y_sum_moved
-        y_sum_2_apart = tl.where(n < N, x - y_sum_mean_new[None, :], 0.0)
-        y_sum_2_lanes_chunk = tl.sum(y_sum_2_apart * y_sum_2_apart, axis=0)
+        y_sum_2_apart = tl.where(n < N, x - y_sum_mean_new[:, None, None], 0.0)
+        y_sum_2_lanes_chunk = tl.sum(tl.sum(y_sum_2_apart * y_sum_2_apart, axis=2), axis=1)
         y_sum_2_lanes = y_sum_2_lanes + y_sum_2_lanes_chunk
         y_sum_count = y_sum_count_new
         y_sum_lanes = y_sum_lanes + y_sum_lanes_chunk
@@ -113,9 +117,8 @@ def _layernorm_rows_streamed(
     y_sum_lanes_moved = div_fast(y_sum_lanes, maximum(y_sum_count, 1.0)) - y_sum_mean_all
     y_sum_2 = tl.sum(y_sum_2_lanes + y_sum_count * y_sum_lanes_moved * y_sum_lanes_moved)
     # sweep 2 of 2 over n
-    for n_start in range(0, N, STEPS * BLOCK_N):
-        n = n_start + tl.arange(0, STEPS)[:, None] * BLOCK_N
-        n = (n + tl.arange(0, BLOCK_N)[None, :]).to(INDEX)
+    for n_start in range(0, N, BLOCK_N * STEPS * WIDE):
+        n = (n_start + lane_places(BLOCK_N, STEPS, WIDE)).to(INDEX)
         x_at = x_ptr + m * x_stride_M + n * x_stride_N
         x = tl.load(x_at, mask=n < N, other=0.0, eviction_policy="evict_first").to(tl.float32)
         c = x - y_sum * (1.0 / tl.cast(N, tl.float32))
@@ -146,6 +149,7 @@ def _layernorm_rows(
     TOGETHER: tl.constexpr,
     BLOCK_N: tl.constexpr,
     STEPS: tl.constexpr,
+    WIDE: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Rows in tiles of 2**FIRST to 2**LAST // 2 elements, beyond streamed where BLOCK_N is not 0."""
@@ -171,6 +175,7 @@ def _layernorm_rows(
                 BLOCK_M=1 + (TOGETHER - 1) // (1 << power),
                 BLOCK_N=1 << power,
                 INDEX=INDEX,
+                FULL=False,
             )
     if BLOCK_N > 0:
         if place == LAST - FIRST:
@@ -190,6 +195,7 @@ def _layernorm_rows(
                 y_stride_N,
                 BLOCK_N=BLOCK_N,
                 STEPS=STEPS,
+                WIDE=WIDE,
                 INDEX=INDEX,
             )
 
@@ -200,7 +206,7 @@ _layernorm_rows_odd = triton.jit(do_not_specialize=["M", "N", "x_stride_M", "y_s
 
 def _configure_layernorm_rows(M: int, N: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `rows` for one shape."""
-    if (N % 16 or launch.power_of_2(N, 64) not in (4096, 8192)) and launch.chosen(tuned, "_layernorm_rows"):
+    if N not in (4096, 8192) and launch.chosen(tuned, "_layernorm_rows"):
         if N % 16:
             kernel = _layernorm_rows_odd
             BLOCK_M = launch.share(2048, launch.power_of_2(N, 64))
@@ -210,6 +216,7 @@ def _configure_layernorm_rows(M: int, N: int, width: int, *, tuned: launch.Tunin
                 "TOGETHER": 2048,
                 "BLOCK_N": 128 * (16 // width),
                 "STEPS": 1,
+                "WIDE": 1,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -223,6 +230,7 @@ def _configure_layernorm_rows(M: int, N: int, width: int, *, tuned: launch.Tunin
                 "TOGETHER": 4096,
                 "BLOCK_N": 0,
                 "STEPS": 1,
+                "WIDE": 1,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -234,8 +242,9 @@ def _configure_layernorm_rows(M: int, N: int, width: int, *, tuned: launch.Tunin
                 "FIRST": 13,
                 "LAST": 14,
                 "TOGETHER": 1,
-                "BLOCK_N": 256 * (16 // width),
+                "BLOCK_N": 256,
                 "STEPS": 4,
+                "WIDE": 16 // width,
                 "num_warps": 8,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -253,15 +262,19 @@ def _configure_layernorm_rows(M: int, N: int, width: int, *, tuned: launch.Tunin
             "enable_fp_fusion": True,
         }
         options = launch.over(options, tuned, "_layernorm_rows_resident")
+        options["FULL"] = options["BLOCK_N"] == N and options["BLOCK_M"] == 1
         return _layernorm_rows_resident, triton.cdiv(M, options["BLOCK_M"]), options
-    BLOCK_N = launch.power_of_2(N, 1, 256 * (16 // width))
+    WIDE = 1 if N % 16 else 16 // width
+    BLOCK_N = launch.power_of_2(triton.cdiv(N, WIDE), 1, 256 * (16 // width) // WIDE)
     STEPS = 8
     options = {
         "BLOCK_N": BLOCK_N,
         "STEPS": STEPS,
-        "num_warps": launch.warps(BLOCK_N, 16 // width, 8),
+        "WIDE": WIDE,
+        "num_warps": launch.warps(BLOCK_N * WIDE, 16 // width, 8),
         "num_stages": 1,
         "enable_fp_fusion": True,
+        "maxnreg": 80,
     }
     options = launch.over(options, tuned, "_layernorm_rows_streamed")
     return _layernorm_rows_streamed, M, options
@@ -382,6 +395,7 @@ def _layernorm_stats_rows_resident(
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     INDEX: tl.constexpr,
+    FULL: tl.constexpr,
 ):
     """Resident: m in parallel by blocks, n whole.
 
@@ -392,23 +406,25 @@ def _layernorm_stats_rows_resident(
     m = pid * BLOCK_M + tl.arange(0, BLOCK_M)
     n = tl.arange(0, BLOCK_N).to(INDEX)
     x_at = x_ptr + m[:, None] * x_stride_M + n[None, :] * x_stride_N
-    mask = (m[:, None] < M) & (n[None, :] < N)
+    mask = unless_full((m[:, None] < M) & (n[None, :] < N), FULL)
     x = tl.load(x_at, mask=mask, other=0.0).to(tl.float32)
     mu_sum = tl.sum(x, axis=1)
     # mu[m] = mean[n](x[m, n])
     mu = mu_sum * (1.0 / tl.cast(N, tl.float32))
     base = x - mu[:, None]
-    rstd_sum = tl.sum(tl.where(n[None, :] < N, base * base, 0.0), axis=1)
+    rstd_sum = tl.sum(tl.where(unless_full(n[None, :] < N, FULL), base * base, 0.0), axis=1)
     # rstd[m] = rsqrt(mean[n]((x[m, n] - mu[m]) ** 2) + eps)
     rstd = tl.rsqrt(rstd_sum * (1.0 / tl.cast(N, tl.float32)) + eps)
-    weight = tl.load(weight_ptr + n * weight_stride_N, mask=n < N, other=0.0).to(tl.float32)
-    bias = tl.load(bias_ptr + n * bias_stride_N, mask=n < N, other=0.0).to(tl.float32)
+    weight = tl.load(weight_ptr + n * weight_stride_N, mask=unless_full(n < N, FULL), other=0.0).to(
+        tl.float32
+    )
+    bias = tl.load(bias_ptr + n * bias_stride_N, mask=unless_full(n < N, FULL), other=0.0).to(tl.float32)
     # y[m, n] = (x[m, n] - mu[m]) * rstd[m] * weight[n] + bias[n]
     y = (x - mu[:, None]) * rstd[:, None] * weight[None, :] + bias[None, :]
     y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
     tl.store(y_at, y, mask=mask)
-    tl.store(mu_ptr + m * mu_stride_M, mu, mask=m < M)
-    tl.store(rstd_ptr + m * rstd_stride_M, rstd, mask=m < M)
+    tl.store(mu_ptr + m * mu_stride_M, mu, mask=unless_full(m < M, FULL))
+    tl.store(rstd_ptr + m * rstd_stride_M, rstd, mask=unless_full(m < M, FULL))
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -432,6 +448,7 @@ def _layernorm_stats_rows_streamed(
     rstd_stride_M,
     BLOCK_N: tl.constexpr,
     STEPS: tl.constexpr,
+    WIDE: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: m in parallel, n streamed in steps and lanes.
@@ -446,12 +463,12 @@ def _layernorm_stats_rows_streamed(
     mu_sum_count = tl.zeros((BLOCK_N,), tl.float32)
     rstd_sum_lanes = tl.zeros((BLOCK_N,), tl.float32)
     # sweep 1 of 2 over n
-    for n_start in range(0, N, STEPS * BLOCK_N):
-        n = n_start + tl.arange(0, STEPS)[:, None] * BLOCK_N
-        n = (n + tl.arange(0, BLOCK_N)[None, :]).to(INDEX)
+    for n_start in range(0, N, BLOCK_N * STEPS * WIDE):
+        n = (n_start + lane_places(BLOCK_N, STEPS, WIDE)).to(INDEX)
         x_at = x_ptr + m * x_stride_M + n * x_stride_N
         x = tl.load(x_at, mask=n < N, other=0.0, eviction_policy="evict_last").to(tl.float32)
-        mu_sum_lanes_chunk, mu_sum_count_chunk = sum_both(x, tl.where(n < N, 1.0, 0.0), axis=0)
+        mu_sum_lanes_chunk, mu_sum_count_chunk = sum_both(x, tl.where(n < N, 1.0, 0.0), axis=2)
+        mu_sum_lanes_chunk, mu_sum_count_chunk = sum_both(mu_sum_lanes_chunk, mu_sum_count_chunk, axis=1)
         mu_sum_count_new = mu_sum_count + mu_sum_count_chunk
         mu_sum_mean = div_fast(mu_sum_lanes, maximum(mu_sum_count, 1.0))
         mu_sum_moved = div_fast(
@@ -459,8 +476,8 @@ def _layernorm_stats_rows_streamed(
         )
         mu_sum_mean_new = mu_sum_mean - mu_sum_moved
         rstd_sum_lanes = rstd_sum_lanes + mu_sum_count * mu_sum_moved * mu_sum_moved
-        rstd_sum_apart = tl.where(n < N, x - mu_sum_mean_new[None, :], 0.0)
-        rstd_sum_lanes_chunk = tl.sum(rstd_sum_apart * rstd_sum_apart, axis=0)
+        rstd_sum_apart = tl.where(n < N, x - mu_sum_mean_new[:, None, None], 0.0)
+        rstd_sum_lanes_chunk = tl.sum(tl.sum(rstd_sum_apart * rstd_sum_apart, axis=2), axis=1)
         rstd_sum_lanes = rstd_sum_lanes + rstd_sum_lanes_chunk
         mu_sum_count = mu_sum_count_new
         mu_sum_lanes = mu_sum_lanes + mu_sum_lanes_chunk
@@ -477,9 +494,8 @@ def _layernorm_stats_rows_streamed(
     rstd = tl.rsqrt(rstd_sum * (1.0 / tl.cast(N, tl.float32)) + eps)
     tl.store(rstd_ptr + m * rstd_stride_M, rstd)
     # sweep 2 of 2 over n
-    for n_start in range(0, N, STEPS * BLOCK_N):
-        n = n_start + tl.arange(0, STEPS)[:, None] * BLOCK_N
-        n = (n + tl.arange(0, BLOCK_N)[None, :]).to(INDEX)
+    for n_start in range(0, N, BLOCK_N * STEPS * WIDE):
+        n = (n_start + lane_places(BLOCK_N, STEPS, WIDE)).to(INDEX)
         x_at = x_ptr + m * x_stride_M + n * x_stride_N
         x = tl.load(x_at, mask=n < N, other=0.0, eviction_policy="evict_first").to(tl.float32)
         weight = tl.load(weight_ptr + n * weight_stride_N, mask=n < N, other=0.0).to(tl.float32)
@@ -513,6 +529,7 @@ def _layernorm_stats_rows(
     TOGETHER: tl.constexpr,
     BLOCK_N: tl.constexpr,
     STEPS: tl.constexpr,
+    WIDE: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Rows in tiles of 2**FIRST to 2**LAST // 2 elements, beyond streamed where BLOCK_N is not 0."""
@@ -542,6 +559,7 @@ def _layernorm_stats_rows(
                 BLOCK_M=1 + (TOGETHER - 1) // (1 << power),
                 BLOCK_N=1 << power,
                 INDEX=INDEX,
+                FULL=False,
             )
     if BLOCK_N > 0:
         if place == LAST - FIRST:
@@ -565,6 +583,7 @@ def _layernorm_stats_rows(
                 rstd_stride_M,
                 BLOCK_N=BLOCK_N,
                 STEPS=STEPS,
+                WIDE=WIDE,
                 INDEX=INDEX,
             )
 
@@ -577,7 +596,7 @@ _layernorm_stats_rows_odd = triton.jit(do_not_specialize=["M", "N", "x_stride_M"
 
 def _configure_layernorm_stats_rows(M: int, N: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `rows` for one shape."""
-    if (N % 16 or launch.power_of_2(N, 64) != 8192) and launch.chosen(tuned, "_layernorm_stats_rows"):
+    if N != 8192 and launch.chosen(tuned, "_layernorm_stats_rows"):
         if N % 16:
             kernel = _layernorm_stats_rows_odd
             BLOCK_M = launch.share(2048, launch.power_of_2(N, 64))
@@ -587,6 +606,7 @@ def _configure_layernorm_stats_rows(M: int, N: int, width: int, *, tuned: launch
                 "TOGETHER": 2048,
                 "BLOCK_N": 128 * (16 // width),
                 "STEPS": 1,
+                "WIDE": 1,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -600,6 +620,7 @@ def _configure_layernorm_stats_rows(M: int, N: int, width: int, *, tuned: launch
                 "TOGETHER": 4096,
                 "BLOCK_N": 0,
                 "STEPS": 1,
+                "WIDE": 1,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -611,8 +632,9 @@ def _configure_layernorm_stats_rows(M: int, N: int, width: int, *, tuned: launch
                 "FIRST": 13,
                 "LAST": 14,
                 "TOGETHER": 1,
-                "BLOCK_N": 256 * (16 // width),
+                "BLOCK_N": 256,
                 "STEPS": 4,
+                "WIDE": 16 // width,
                 "num_warps": 8,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -630,15 +652,19 @@ def _configure_layernorm_stats_rows(M: int, N: int, width: int, *, tuned: launch
             "enable_fp_fusion": True,
         }
         options = launch.over(options, tuned, "_layernorm_stats_rows_resident")
+        options["FULL"] = options["BLOCK_N"] == N and options["BLOCK_M"] == 1
         return _layernorm_stats_rows_resident, triton.cdiv(M, options["BLOCK_M"]), options
-    BLOCK_N = launch.power_of_2(N, 1, 256 * (16 // width))
+    WIDE = 1 if N % 16 else 16 // width
+    BLOCK_N = launch.power_of_2(triton.cdiv(N, WIDE), 1, 256 * (16 // width) // WIDE)
     STEPS = 8
     options = {
         "BLOCK_N": BLOCK_N,
         "STEPS": STEPS,
-        "num_warps": launch.warps(BLOCK_N, 16 // width, 8),
+        "WIDE": WIDE,
+        "num_warps": launch.warps(BLOCK_N * WIDE, 16 // width, 8),
         "num_stages": 1,
         "enable_fp_fusion": True,
+        "maxnreg": 80,
     }
     options = launch.over(options, tuned, "_layernorm_stats_rows_streamed")
     return _layernorm_stats_rows_streamed, M, options

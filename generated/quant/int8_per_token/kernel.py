@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import launch, library
-from opspec.runtime.device import div_near, maximum, reduce_max, to_i8_sat
+from opspec.runtime.device import div_near, lane_places, maximum, reduce_max, to_i8_sat, unless_full
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -28,22 +28,23 @@ def _int8_per_token_rows_resident(
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     INDEX: tl.constexpr,
+    FULL: tl.constexpr,
 ):
     """Resident: m in parallel by blocks, n whole."""
     pid = tl.program_id(0).to(INDEX)
     m = pid * BLOCK_M + tl.arange(0, BLOCK_M)
     n = tl.arange(0, BLOCK_N).to(INDEX)
     x_at = x_ptr + m[:, None] * x_stride_M + n[None, :] * x_stride_N
-    mask = (m[:, None] < M) & (n[None, :] < N)
+    mask = unless_full((m[:, None] < M) & (n[None, :] < N), FULL)
     x = tl.load(x_at, mask=mask, other=0.0).to(tl.float32)
-    scale_max = reduce_max(tl.where(n[None, :] < N, tl.abs(x), float("-inf")), axis=1)
+    scale_max = reduce_max(tl.where(unless_full(n[None, :] < N, FULL), tl.abs(x), float("-inf")), axis=1)
     # scale[m] = max(max[n](abs(x[m, n])) / 127, 1e-12)
     scale = maximum(div_near(scale_max, 127.0), 1e-12)
     # q[m, n] = i8.sat(round(x[m, n] / scale[m]))
     q = to_i8_sat(div_near(x, scale[:, None]))
     q_at = q_ptr + m[:, None] * q_stride_M + n[None, :] * q_stride_N
     tl.store(q_at, q, mask=mask)
-    tl.store(scale_ptr + m * scale_stride_M, scale, mask=m < M)
+    tl.store(scale_ptr + m * scale_stride_M, scale, mask=unless_full(m < M, FULL))
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -60,6 +61,7 @@ def _int8_per_token_rows_streamed(
     scale_stride_M,
     BLOCK_N: tl.constexpr,
     STEPS: tl.constexpr,
+    WIDE: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: m in parallel, n streamed in steps and lanes."""
@@ -67,21 +69,21 @@ def _int8_per_token_rows_streamed(
     m = pid
     scale_max_lanes = tl.full((BLOCK_N,), float("-inf"), tl.float32)
     # sweep 1 of 2 over n
-    for n_start in range(0, N, STEPS * BLOCK_N):
-        n = n_start + tl.arange(0, STEPS)[:, None] * BLOCK_N
-        n = (n + tl.arange(0, BLOCK_N)[None, :]).to(INDEX)
+    for n_start in range(0, N, BLOCK_N * STEPS * WIDE):
+        n = (n_start + lane_places(BLOCK_N, STEPS, WIDE)).to(INDEX)
         x_at = x_ptr + m * x_stride_M + n * x_stride_N
         x = tl.load(x_at, mask=n < N, other=0.0, eviction_policy="evict_last").to(tl.float32)
-        scale_max_lanes_chunk = reduce_max(tl.where(n < N, tl.abs(x), float("-inf")), axis=0)
+        scale_max_lanes_chunk = reduce_max(
+            reduce_max(tl.where(n < N, tl.abs(x), float("-inf")), axis=2), axis=1
+        )
         scale_max_lanes = maximum(scale_max_lanes, scale_max_lanes_chunk)
     scale_max = reduce_max(scale_max_lanes, axis=0)
     # scale[m] = max(max[n](abs(x[m, n])) / 127, 1e-12)
     scale = maximum(div_near(scale_max, 127.0), 1e-12)
     tl.store(scale_ptr + m * scale_stride_M, scale)
     # sweep 2 of 2 over n
-    for n_start in range(0, N, STEPS * BLOCK_N):
-        n = n_start + tl.arange(0, STEPS)[:, None] * BLOCK_N
-        n = (n + tl.arange(0, BLOCK_N)[None, :]).to(INDEX)
+    for n_start in range(0, N, BLOCK_N * STEPS * WIDE):
+        n = (n_start + lane_places(BLOCK_N, STEPS, WIDE)).to(INDEX)
         x_at = x_ptr + m * x_stride_M + n * x_stride_N
         x = tl.load(x_at, mask=n < N, other=0.0, eviction_policy="evict_first").to(tl.float32)
         # q[m, n] = i8.sat(round(x[m, n] / scale[m]))
@@ -106,6 +108,7 @@ def _int8_per_token_rows(
     TOGETHER: tl.constexpr,
     BLOCK_N: tl.constexpr,
     STEPS: tl.constexpr,
+    WIDE: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Rows in tiles of 2**FIRST to 2**LAST // 2 elements, beyond streamed where BLOCK_N is not 0."""
@@ -128,6 +131,7 @@ def _int8_per_token_rows(
                 BLOCK_M=1 + (TOGETHER - 1) // (1 << power),
                 BLOCK_N=1 << power,
                 INDEX=INDEX,
+                FULL=False,
             )
     if BLOCK_N > 0:
         if place == LAST - FIRST:
@@ -144,6 +148,7 @@ def _int8_per_token_rows(
                 scale_stride_M,
                 BLOCK_N=BLOCK_N,
                 STEPS=STEPS,
+                WIDE=WIDE,
                 INDEX=INDEX,
             )
 
@@ -156,7 +161,7 @@ _int8_per_token_rows_odd = triton.jit(do_not_specialize=["M", "N", "x_stride_M",
 
 def _configure_int8_per_token_rows(M: int, N: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `rows` for one shape."""
-    if (N % 16 or launch.power_of_2(N, 64) != 4096) and launch.chosen(tuned, "_int8_per_token_rows"):
+    if N != 4096 and launch.chosen(tuned, "_int8_per_token_rows"):
         if N % 16:
             kernel = _int8_per_token_rows_odd
             BLOCK_M = launch.share(2048, launch.power_of_2(N, 64))
@@ -166,6 +171,7 @@ def _configure_int8_per_token_rows(M: int, N: int, width: int, *, tuned: launch.
                 "TOGETHER": 2048,
                 "BLOCK_N": 128 * (16 // width),
                 "STEPS": 1,
+                "WIDE": 1,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -179,6 +185,7 @@ def _configure_int8_per_token_rows(M: int, N: int, width: int, *, tuned: launch.
                 "TOGETHER": 4096,
                 "BLOCK_N": 0,
                 "STEPS": 1,
+                "WIDE": 1,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -190,8 +197,9 @@ def _configure_int8_per_token_rows(M: int, N: int, width: int, *, tuned: launch.
                 "FIRST": 13,
                 "LAST": 14,
                 "TOGETHER": 1,
-                "BLOCK_N": 256 * (16 // width),
+                "BLOCK_N": 256,
                 "STEPS": 4,
+                "WIDE": 16 // width,
                 "num_warps": 8,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -204,20 +212,24 @@ def _configure_int8_per_token_rows(M: int, N: int, width: int, *, tuned: launch.
         options = {
             "BLOCK_M": BLOCK_M,
             "BLOCK_N": BLOCK_N,
-            "num_warps": launch.warps(BLOCK_N * BLOCK_M, 16, 8 if BLOCK_N * BLOCK_M <= 8192 else 16),
+            "num_warps": launch.warps(BLOCK_N * BLOCK_M, 16),
             "num_stages": 1,
             "enable_fp_fusion": True,
         }
         options = launch.over(options, tuned, "_int8_per_token_rows_resident")
+        options["FULL"] = options["BLOCK_N"] == N and options["BLOCK_M"] == 1
         return _int8_per_token_rows_resident, triton.cdiv(M, options["BLOCK_M"]), options
-    BLOCK_N = launch.power_of_2(N, 1, 256 * (16 // width))
+    WIDE = 1 if N % 16 else 16 // width
+    BLOCK_N = launch.power_of_2(triton.cdiv(N, WIDE), 1, 256 * (16 // width) // WIDE)
     STEPS = 8
     options = {
         "BLOCK_N": BLOCK_N,
         "STEPS": STEPS,
-        "num_warps": launch.warps(BLOCK_N, 16 // width, 8),
+        "WIDE": WIDE,
+        "num_warps": launch.warps(BLOCK_N * WIDE, 16 // width, 8),
         "num_stages": 1,
         "enable_fp_fusion": True,
+        "maxnreg": 80,
     }
     options = launch.over(options, tuned, "_int8_per_token_rows_streamed")
     return _int8_per_token_rows_streamed, M, options

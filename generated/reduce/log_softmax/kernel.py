@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import launch, library
-from opspec.runtime.device import maximum, reduce_max
+from opspec.runtime.device import lane_places, maximum, reduce_max, unless_full
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -26,13 +26,14 @@ def _log_softmax_rows_resident(
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     INDEX: tl.constexpr,
+    FULL: tl.constexpr,
 ):
     """Resident: m in parallel by blocks, n whole."""
     pid = tl.program_id(0).to(INDEX)
     m = pid * BLOCK_M + tl.arange(0, BLOCK_M)
     n = tl.arange(0, BLOCK_N).to(INDEX)
     x_at = x_ptr + m[:, None] * x_stride_M + n[None, :] * x_stride_N
-    mask = (m[:, None] < M) & (n[None, :] < N)
+    mask = unless_full((m[:, None] < M) & (n[None, :] < N), FULL)
     x = tl.load(x_at, mask=mask, other=float("-inf")).to(tl.float32)
     y_m = reduce_max(x, axis=1)
     y_sum = tl.sum(tl.exp2((x - y_m[:, None]) * 1.4426950408889634), axis=1)
@@ -54,6 +55,7 @@ def _log_softmax_rows_streamed(
     y_stride_N,
     BLOCK_N: tl.constexpr,
     STEPS: tl.constexpr,
+    WIDE: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: m in parallel, n streamed in steps and lanes.
@@ -65,18 +67,19 @@ def _log_softmax_rows_streamed(
     y_m_lanes = tl.full((BLOCK_N,), float("-inf"), tl.float32)
     y_sum_lanes = tl.zeros((BLOCK_N,), tl.float32)
     # sweep 1 of 2 over n
-    for n_start in range(0, N, STEPS * BLOCK_N):
-        n = n_start + tl.arange(0, STEPS)[:, None] * BLOCK_N
-        n = (n + tl.arange(0, BLOCK_N)[None, :]).to(INDEX)
+    for n_start in range(0, N, BLOCK_N * STEPS * WIDE):
+        n = (n_start + lane_places(BLOCK_N, STEPS, WIDE)).to(INDEX)
         x_at = x_ptr + m * x_stride_M + n * x_stride_N
         x = tl.load(x_at, mask=n < N, other=float("-inf"), eviction_policy="evict_last").to(tl.float32)
-        y_m_lanes_chunk = reduce_max(x, axis=0)
+        y_m_lanes_chunk = reduce_max(reduce_max(x, axis=2), axis=1)
         y_m_lanes_new = maximum(y_m_lanes, y_m_lanes_chunk)
         # before the first finite value the state has no mass: keep exp(-inf - -inf) out
         y_m_lanes_safe = tl.where(y_m_lanes_new == float("-inf"), 0.0, y_m_lanes_new)
         scale = tl.exp2((y_m_lanes - y_m_lanes_safe) * 1.4426950408889634)
         y_sum_lanes = y_sum_lanes * scale
-        y_sum_lanes_chunk = tl.sum(tl.exp2((x - y_m_lanes_safe[None, :]) * 1.4426950408889634), axis=0)
+        y_sum_lanes_chunk = tl.sum(
+            tl.sum(tl.exp2((x - y_m_lanes_safe[:, None, None]) * 1.4426950408889634), axis=2), axis=1
+        )
         y_sum_lanes = y_sum_lanes + y_sum_lanes_chunk
         y_m_lanes = y_m_lanes_new
     y_m = reduce_max(y_m_lanes, axis=0)
@@ -87,9 +90,8 @@ def _log_softmax_rows_streamed(
     # a row without a finite value is what IEEE arithmetic makes of it
     y_sum = tl.where((y_m == float("-inf")) & (N > 0), float("nan"), y_sum)
     # sweep 2 of 2 over n
-    for n_start in range(0, N, STEPS * BLOCK_N):
-        n = n_start + tl.arange(0, STEPS)[:, None] * BLOCK_N
-        n = (n + tl.arange(0, BLOCK_N)[None, :]).to(INDEX)
+    for n_start in range(0, N, BLOCK_N * STEPS * WIDE):
+        n = (n_start + lane_places(BLOCK_N, STEPS, WIDE)).to(INDEX)
         x_at = x_ptr + m * x_stride_M + n * x_stride_N
         x = tl.load(x_at, mask=n < N, other=float("-inf"), eviction_policy="evict_first").to(tl.float32)
         # y[m, n] = log_softmax[n](x[m, n])
@@ -112,6 +114,7 @@ def _log_softmax_rows(
     TOGETHER: tl.constexpr,
     BLOCK_N: tl.constexpr,
     STEPS: tl.constexpr,
+    WIDE: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Rows in tiles of 2**FIRST to 2**LAST // 2 elements, beyond streamed where BLOCK_N is not 0."""
@@ -132,6 +135,7 @@ def _log_softmax_rows(
                 BLOCK_M=1 + (TOGETHER - 1) // (1 << power),
                 BLOCK_N=1 << power,
                 INDEX=INDEX,
+                FULL=False,
             )
     if BLOCK_N > 0:
         if place == LAST - FIRST:
@@ -146,6 +150,7 @@ def _log_softmax_rows(
                 y_stride_N,
                 BLOCK_N=BLOCK_N,
                 STEPS=STEPS,
+                WIDE=WIDE,
                 INDEX=INDEX,
             )
 
@@ -158,7 +163,7 @@ _log_softmax_rows_odd = triton.jit(do_not_specialize=["M", "N", "x_stride_M", "y
 
 def _configure_log_softmax_rows(M: int, N: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `rows` for one shape."""
-    if (N % 16 or launch.power_of_2(N, 64) not in (4096, 32768)) and launch.chosen(
+    if (N != 4096 and (N % 16 or launch.power_of_2(N, 64) != 32768)) and launch.chosen(
         tuned, "_log_softmax_rows"
     ):
         if N % 16:
@@ -170,6 +175,7 @@ def _configure_log_softmax_rows(M: int, N: int, width: int, *, tuned: launch.Tun
                 "TOGETHER": 2048,
                 "BLOCK_N": 128 * (16 // width),
                 "STEPS": 1,
+                "WIDE": 1,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -183,6 +189,7 @@ def _configure_log_softmax_rows(M: int, N: int, width: int, *, tuned: launch.Tun
                 "TOGETHER": 4096,
                 "BLOCK_N": 0,
                 "STEPS": 1,
+                "WIDE": 1,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -194,8 +201,9 @@ def _configure_log_softmax_rows(M: int, N: int, width: int, *, tuned: launch.Tun
                 "FIRST": 13,
                 "LAST": 14,
                 "TOGETHER": 1,
-                "BLOCK_N": 256 * (16 // width),
+                "BLOCK_N": 256,
                 "STEPS": 4,
+                "WIDE": 16 // width,
                 "num_warps": 8,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -213,15 +221,19 @@ def _configure_log_softmax_rows(M: int, N: int, width: int, *, tuned: launch.Tun
             "enable_fp_fusion": True,
         }
         options = launch.over(options, tuned, "_log_softmax_rows_resident")
+        options["FULL"] = options["BLOCK_N"] == N and options["BLOCK_M"] == 1
         return _log_softmax_rows_resident, triton.cdiv(M, options["BLOCK_M"]), options
-    BLOCK_N = launch.power_of_2(N, 1, 256 * (16 // width))
+    WIDE = 1 if N % 16 else 16 // width
+    BLOCK_N = launch.power_of_2(triton.cdiv(N, WIDE), 1, 256 * (16 // width) // WIDE)
     STEPS = 8
     options = {
         "BLOCK_N": BLOCK_N,
         "STEPS": STEPS,
-        "num_warps": launch.warps(BLOCK_N, 16 // width, 8),
+        "WIDE": WIDE,
+        "num_warps": launch.warps(BLOCK_N * WIDE, 16 // width, 8),
         "num_stages": 1,
         "enable_fp_fusion": True,
+        "maxnreg": 80,
     }
     options = launch.over(options, tuned, "_log_softmax_rows_streamed")
     return _log_softmax_rows_streamed, M, options

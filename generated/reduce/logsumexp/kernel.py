@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import launch, library
-from opspec.runtime.device import maximum, reduce_max
+from opspec.runtime.device import lane_places, maximum, reduce_max, unless_full
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -25,21 +25,23 @@ def _logsumexp_rows_resident(
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     INDEX: tl.constexpr,
+    FULL: tl.constexpr,
 ):
     """Resident: m in parallel by blocks, n whole."""
     pid = tl.program_id(0).to(INDEX)
     m = pid * BLOCK_M + tl.arange(0, BLOCK_M)
     n = tl.arange(0, BLOCK_N).to(INDEX)
     x_at = x_ptr + m[:, None] * x_stride_M + n[None, :] * x_stride_N
-    mask = (m[:, None] < M) & (n[None, :] < N)
+    mask = unless_full((m[:, None] < M) & (n[None, :] < N), FULL)
     x = tl.load(x_at, mask=mask, other=float("-inf")).to(tl.float32)
     lse_m = reduce_max(x, axis=1)
     lse_sum = tl.sum(
-        tl.where(n[None, :] < N, tl.exp2((x - lse_m[:, None]) * 1.4426950408889634), 0.0), axis=1
+        tl.where(unless_full(n[None, :] < N, FULL), tl.exp2((x - lse_m[:, None]) * 1.4426950408889634), 0.0),
+        axis=1,
     )
     # lse[m] = logsumexp[n](x[m, n])
     lse = lse_m + tl.log(lse_sum)
-    tl.store(lse_ptr + m * lse_stride_M, lse, mask=m < M)
+    tl.store(lse_ptr + m * lse_stride_M, lse, mask=unless_full(m < M, FULL))
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -53,6 +55,7 @@ def _logsumexp_rows_streamed(
     lse_stride_M,
     BLOCK_N: tl.constexpr,
     STEPS: tl.constexpr,
+    WIDE: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: m in parallel, n streamed in steps and lanes.
@@ -63,18 +66,19 @@ def _logsumexp_rows_streamed(
     m = pid
     lse_m_lanes = tl.full((BLOCK_N,), float("-inf"), tl.float32)
     lse_sum_lanes = tl.zeros((BLOCK_N,), tl.float32)
-    for n_start in range(0, N, STEPS * BLOCK_N):
-        n = n_start + tl.arange(0, STEPS)[:, None] * BLOCK_N
-        n = (n + tl.arange(0, BLOCK_N)[None, :]).to(INDEX)
+    for n_start in range(0, N, BLOCK_N * STEPS * WIDE):
+        n = (n_start + lane_places(BLOCK_N, STEPS, WIDE)).to(INDEX)
         x_at = x_ptr + m * x_stride_M + n * x_stride_N
         x = tl.load(x_at, mask=n < N, other=float("-inf"), eviction_policy="evict_first").to(tl.float32)
-        lse_m_lanes_chunk = reduce_max(x, axis=0)
+        lse_m_lanes_chunk = reduce_max(reduce_max(x, axis=2), axis=1)
         lse_m_lanes_new = maximum(lse_m_lanes, lse_m_lanes_chunk)
         # before the first finite value the state has no mass: keep exp(-inf - -inf) out
         lse_m_lanes_safe = tl.where(lse_m_lanes_new == float("-inf"), 0.0, lse_m_lanes_new)
         scale = tl.exp2((lse_m_lanes - lse_m_lanes_safe) * 1.4426950408889634)
         lse_sum_lanes = lse_sum_lanes * scale
-        lse_sum_lanes_chunk = tl.sum(tl.exp2((x - lse_m_lanes_safe[None, :]) * 1.4426950408889634), axis=0)
+        lse_sum_lanes_chunk = tl.sum(
+            tl.sum(tl.exp2((x - lse_m_lanes_safe[:, None, None]) * 1.4426950408889634), axis=2), axis=1
+        )
         lse_sum_lanes = lse_sum_lanes + lse_sum_lanes_chunk
         lse_m_lanes = lse_m_lanes_new
     lse_m = reduce_max(lse_m_lanes, axis=0)
@@ -103,6 +107,7 @@ def _logsumexp_rows(
     TOGETHER: tl.constexpr,
     BLOCK_N: tl.constexpr,
     STEPS: tl.constexpr,
+    WIDE: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Rows in tiles of 2**FIRST to 2**LAST // 2 elements, beyond streamed where BLOCK_N is not 0."""
@@ -122,6 +127,7 @@ def _logsumexp_rows(
                 BLOCK_M=1 + (TOGETHER - 1) // (1 << power),
                 BLOCK_N=1 << power,
                 INDEX=INDEX,
+                FULL=False,
             )
     if BLOCK_N > 0:
         if place == LAST - FIRST:
@@ -135,6 +141,7 @@ def _logsumexp_rows(
                 lse_stride_M,
                 BLOCK_N=BLOCK_N,
                 STEPS=STEPS,
+                WIDE=WIDE,
                 INDEX=INDEX,
             )
 
@@ -145,7 +152,7 @@ _logsumexp_rows_odd = triton.jit(do_not_specialize=["M", "N", "x_stride_M"])(_lo
 
 def _configure_logsumexp_rows(M: int, N: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `rows` for one shape."""
-    if (N % 16 or launch.power_of_2(N, 64) != 4096) and launch.chosen(tuned, "_logsumexp_rows"):
+    if N != 4096 and launch.chosen(tuned, "_logsumexp_rows"):
         if N % 16:
             kernel = _logsumexp_rows_odd
             BLOCK_M = launch.share(2048, launch.power_of_2(N, 64))
@@ -155,6 +162,7 @@ def _configure_logsumexp_rows(M: int, N: int, width: int, *, tuned: launch.Tunin
                 "TOGETHER": 2048,
                 "BLOCK_N": 128 * (16 // width),
                 "STEPS": 1,
+                "WIDE": 1,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -168,6 +176,7 @@ def _configure_logsumexp_rows(M: int, N: int, width: int, *, tuned: launch.Tunin
                 "TOGETHER": 4096,
                 "BLOCK_N": 0,
                 "STEPS": 1,
+                "WIDE": 1,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -176,8 +185,9 @@ def _configure_logsumexp_rows(M: int, N: int, width: int, *, tuned: launch.Tunin
             kernel = _logsumexp_rows_streamed
             BLOCK_M = 1
             options = {
-                "BLOCK_N": 128 * (16 // width),
-                "STEPS": 8,
+                "BLOCK_N": 128,
+                "STEPS": 2,
+                "WIDE": 16 // width,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -195,13 +205,16 @@ def _configure_logsumexp_rows(M: int, N: int, width: int, *, tuned: launch.Tunin
             "enable_fp_fusion": True,
         }
         options = launch.over(options, tuned, "_logsumexp_rows_resident")
+        options["FULL"] = options["BLOCK_N"] == N and options["BLOCK_M"] == 1
         return _logsumexp_rows_resident, triton.cdiv(M, options["BLOCK_M"]), options
-    BLOCK_N = launch.power_of_2(N, 1, 128 * (16 // width))
-    STEPS = 8
+    WIDE = 1 if N % 16 else 16 // width
+    BLOCK_N = launch.power_of_2(triton.cdiv(N, WIDE), 1, 128 * (16 // width) // WIDE)
+    STEPS = 2
     options = {
         "BLOCK_N": BLOCK_N,
         "STEPS": STEPS,
-        "num_warps": launch.warps(BLOCK_N, 16 // width, 4),
+        "WIDE": WIDE,
+        "num_warps": launch.warps(BLOCK_N * WIDE, 16 // width, 4),
         "num_stages": 1,
         "enable_fp_fusion": True,
     }

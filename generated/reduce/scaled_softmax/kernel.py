@@ -10,7 +10,14 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import launch, library
-from opspec.runtime.device import maximum, reduce_max
+from opspec.runtime.device import (
+    lane_places,
+    let_next_come,
+    maximum,
+    reduce_max,
+    unless_full,
+    wait_for_earlier,
+)
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -26,13 +33,16 @@ def _scaled_softmax_weights_resident(
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     INDEX: tl.constexpr,
+    FULL: tl.constexpr,
+    OVERLAP: tl.constexpr,
 ):
     """Resident: m in parallel by blocks, n whole."""
+    let_next_come(OVERLAP)
     pid = tl.program_id(0).to(INDEX)
     m = pid * BLOCK_M + tl.arange(0, BLOCK_M)
     n = tl.arange(0, BLOCK_N).to(INDEX)
     x_at = x_ptr + m[:, None] * x_stride_M + n[None, :] * x_stride_N
-    mask = (m[:, None] < M) & (n[None, :] < N)
+    mask = unless_full((m[:, None] < M) & (n[None, :] < N), FULL)
     x = tl.load(x_at, mask=mask, other=float("-inf")).to(tl.float32)
     p_m = reduce_max(x, axis=1)
     e = tl.exp2((x - p_m[:, None]) * 1.4426950408889634)
@@ -40,7 +50,7 @@ def _scaled_softmax_weights_resident(
     # p: X[m, n] = softmax[n](x[m, n])
     p = e / p_sum[:, None]
     p_at = p_ptr + m[:, None] * p_stride_M + n[None, :] * p_stride_N
-    tl.store(p_at, p, mask=mask)
+    tl.store(p_at, p, mask=mask, eviction_policy="evict_last")
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -55,30 +65,32 @@ def _scaled_softmax_weights_streamed(
     p_stride_N,
     BLOCK_N: tl.constexpr,
     STEPS: tl.constexpr,
+    WIDE: tl.constexpr,
     INDEX: tl.constexpr,
+    OVERLAP: tl.constexpr,
 ):
     """Streamed: m in parallel, n streamed in steps and lanes.
 
     p: online beside p by g = exp(m_old - m_new).
     """
+    let_next_come(OVERLAP)
     pid = tl.program_id(0).to(INDEX)
     m = pid
     p_m_lanes = tl.full((BLOCK_N,), float("-inf"), tl.float32)
     p_sum_lanes = tl.zeros((BLOCK_N,), tl.float32)
     # sweep 1 of 2 over n
-    for n_start in range(0, N, STEPS * BLOCK_N):
-        n = n_start + tl.arange(0, STEPS)[:, None] * BLOCK_N
-        n = (n + tl.arange(0, BLOCK_N)[None, :]).to(INDEX)
+    for n_start in range(0, N, BLOCK_N * STEPS * WIDE):
+        n = (n_start + lane_places(BLOCK_N, STEPS, WIDE)).to(INDEX)
         x_at = x_ptr + m * x_stride_M + n * x_stride_N
         x = tl.load(x_at, mask=n < N, other=float("-inf"), eviction_policy="evict_last").to(tl.float32)
-        p_m_lanes_chunk = reduce_max(x, axis=0)
+        p_m_lanes_chunk = reduce_max(reduce_max(x, axis=2), axis=1)
         p_m_lanes_new = maximum(p_m_lanes, p_m_lanes_chunk)
         # before the first finite value the state has no mass: keep exp(-inf - -inf) out
         p_m_lanes_safe = tl.where(p_m_lanes_new == float("-inf"), 0.0, p_m_lanes_new)
-        e = tl.exp2((x - p_m_lanes_safe[None, :]) * 1.4426950408889634)
+        e = tl.exp2((x - p_m_lanes_safe[:, None, None]) * 1.4426950408889634)
         scale = tl.exp2((p_m_lanes - p_m_lanes_safe) * 1.4426950408889634)
         p_sum_lanes = p_sum_lanes * scale
-        p_sum_lanes_chunk = tl.sum(e, axis=0)
+        p_sum_lanes_chunk = tl.sum(tl.sum(e, axis=2), axis=1)
         p_sum_lanes = p_sum_lanes + p_sum_lanes_chunk
         p_m_lanes = p_m_lanes_new
     p_m = reduce_max(p_m_lanes, axis=0)
@@ -89,9 +101,8 @@ def _scaled_softmax_weights_streamed(
     # a row without a finite value is what IEEE arithmetic makes of it
     p_sum = tl.where((p_m == float("-inf")) & (N > 0), float("nan"), p_sum)
     # sweep 2 of 2 over n
-    for n_start in range(0, N, STEPS * BLOCK_N):
-        n = n_start + tl.arange(0, STEPS)[:, None] * BLOCK_N
-        n = (n + tl.arange(0, BLOCK_N)[None, :]).to(INDEX)
+    for n_start in range(0, N, BLOCK_N * STEPS * WIDE):
+        n = (n_start + lane_places(BLOCK_N, STEPS, WIDE)).to(INDEX)
         x_at = x_ptr + m * x_stride_M + n * x_stride_N
         x = tl.load(x_at, mask=n < N, other=float("-inf"), eviction_policy="evict_first").to(tl.float32)
         e = tl.exp2((x - p_m) * 1.4426950408889634)
@@ -115,7 +126,9 @@ def _scaled_softmax_weights(
     TOGETHER: tl.constexpr,
     BLOCK_N: tl.constexpr,
     STEPS: tl.constexpr,
+    WIDE: tl.constexpr,
     INDEX: tl.constexpr,
+    OVERLAP: tl.constexpr,
 ):
     """Rows in tiles of 2**FIRST to 2**LAST // 2 elements, beyond streamed where BLOCK_N is not 0."""
     place = 0
@@ -135,6 +148,8 @@ def _scaled_softmax_weights(
                 BLOCK_M=1 + (TOGETHER - 1) // (1 << power),
                 BLOCK_N=1 << power,
                 INDEX=INDEX,
+                FULL=False,
+                OVERLAP=OVERLAP,
             )
     if BLOCK_N > 0:
         if place == LAST - FIRST:
@@ -149,7 +164,9 @@ def _scaled_softmax_weights(
                 p_stride_N,
                 BLOCK_N=BLOCK_N,
                 STEPS=STEPS,
+                WIDE=WIDE,
                 INDEX=INDEX,
+                OVERLAP=OVERLAP,
             )
 
 
@@ -174,15 +191,18 @@ def _scaled_softmax_scaled(
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     INDEX: tl.constexpr,
+    OVERLAP: tl.constexpr,
 ):
     """Resident: m in parallel by blocks, n in parallel by blocks."""
+    # on its way while the launch before it ends, and here it waits for what that wrote
+    wait_for_earlier(OVERLAP)
     # the last first: L2 still holds what the launch before wrote last
     pid = (tl.num_programs(0) - 1 - tl.program_id(0)).to(INDEX)
     n = (pid % tl.cdiv(N, BLOCK_N)) * BLOCK_N + tl.arange(0, BLOCK_N)
     m = (pid // tl.cdiv(N, BLOCK_N)) * BLOCK_M + tl.arange(0, BLOCK_M)
     p_at = p_ptr + m[:, None] * p_stride_M + n[None, :] * p_stride_N
     mask = (m[:, None] < M) & (n[None, :] < N)
-    p = tl.load(p_at, mask=mask, other=0.0).to(tl.float32)
+    p = tl.load(p_at, mask=mask, other=0.0, eviction_policy="evict_first").to(tl.float32)
     scale = tl.load(scale_ptr + n * scale_stride_N, mask=n < N, other=0.0)
     # y[m, n] = p[m, n] * scale[n]
     y = p * scale[None, :]
@@ -192,7 +212,7 @@ def _scaled_softmax_scaled(
 
 def _configure_scaled_softmax_weights(M: int, N: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `weights` for one shape."""
-    if (N % 16 or launch.power_of_2(N, 64) not in (4096, 32768)) and launch.chosen(
+    if (N != 4096 and (N % 16 or launch.power_of_2(N, 64) != 32768)) and launch.chosen(
         tuned, "_scaled_softmax_weights"
     ):
         if N % 16:
@@ -204,6 +224,7 @@ def _configure_scaled_softmax_weights(M: int, N: int, width: int, *, tuned: laun
                 "TOGETHER": 2048,
                 "BLOCK_N": 128 * (16 // width),
                 "STEPS": 1,
+                "WIDE": 1,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -217,6 +238,7 @@ def _configure_scaled_softmax_weights(M: int, N: int, width: int, *, tuned: laun
                 "TOGETHER": 4096,
                 "BLOCK_N": 0,
                 "STEPS": 1,
+                "WIDE": 1,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -228,8 +250,9 @@ def _configure_scaled_softmax_weights(M: int, N: int, width: int, *, tuned: laun
                 "FIRST": 13,
                 "LAST": 14,
                 "TOGETHER": 1,
-                "BLOCK_N": 256 * (16 // width),
+                "BLOCK_N": 256,
                 "STEPS": 4,
+                "WIDE": 16 // width,
                 "num_warps": 8,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -247,15 +270,19 @@ def _configure_scaled_softmax_weights(M: int, N: int, width: int, *, tuned: laun
             "enable_fp_fusion": True,
         }
         options = launch.over(options, tuned, "_scaled_softmax_weights_resident")
+        options["FULL"] = options["BLOCK_N"] == N and options["BLOCK_M"] == 1
         return _scaled_softmax_weights_resident, triton.cdiv(M, options["BLOCK_M"]), options
-    BLOCK_N = launch.power_of_2(N, 1, 256 * (16 // width))
+    WIDE = 1 if N % 16 else 16 // width
+    BLOCK_N = launch.power_of_2(triton.cdiv(N, WIDE), 1, 256 * (16 // width) // WIDE)
     STEPS = 8
     options = {
         "BLOCK_N": BLOCK_N,
         "STEPS": STEPS,
-        "num_warps": launch.warps(BLOCK_N, 16 // width, 8),
+        "WIDE": WIDE,
+        "num_warps": launch.warps(BLOCK_N * WIDE, 16 // width, 8),
         "num_stages": 1,
         "enable_fp_fusion": True,
+        "maxnreg": 80,
     }
     options = launch.over(options, tuned, "_scaled_softmax_weights_streamed")
     return _scaled_softmax_weights_streamed, M, options
@@ -310,6 +337,7 @@ def _scaled_softmax__launch(call, dims, x, scale, y):
         p.stride(0),
         p.stride(1),
         INDEX=launch.index_type(x, p),
+        OVERLAP=call.overlaps,
     )
     kernel, grid, options = _configure_scaled_softmax_scaled(M, N, tuned=call.tuned("scaled"))
     call.start(
@@ -327,6 +355,7 @@ def _scaled_softmax__launch(call, dims, x, scale, y):
         p.stride(0),
         p.stride(1),
         INDEX=launch.index_type(scale, y, p),
+        **call.following,
     )
 
 
@@ -372,20 +401,21 @@ def _scaled_softmax__fused_rows_resident(
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     INDEX: tl.constexpr,
+    FULL: tl.constexpr,
 ):
     """Resident: m in parallel by blocks, n whole."""
     pid = tl.program_id(0).to(INDEX)
     m = pid * BLOCK_M + tl.arange(0, BLOCK_M)
     n = tl.arange(0, BLOCK_N).to(INDEX)
     x_at = x_ptr + m[:, None] * x_stride_M + n[None, :] * x_stride_N
-    mask = (m[:, None] < M) & (n[None, :] < N)
+    mask = unless_full((m[:, None] < M) & (n[None, :] < N), FULL)
     x = tl.load(x_at, mask=mask, other=float("-inf")).to(tl.float32)
     p_m = reduce_max(x, axis=1)
     e = tl.exp2((x - p_m[:, None]) * 1.4426950408889634)
     p_sum = tl.sum(e, axis=1)
     # p: X[m, n] = softmax[n](x[m, n])
     p = e / p_sum[:, None]
-    scale = tl.load(scale_ptr + n * scale_stride_N, mask=n < N, other=0.0)
+    scale = tl.load(scale_ptr + n * scale_stride_N, mask=unless_full(n < N, FULL), other=0.0)
     # y[m, n] = p[m, n] * scale[n]
     y = p * scale[None, :]
     y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
@@ -406,6 +436,7 @@ def _scaled_softmax__fused_rows_streamed(
     y_stride_N,
     BLOCK_N: tl.constexpr,
     STEPS: tl.constexpr,
+    WIDE: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: m in parallel, n streamed in steps and lanes.
@@ -417,19 +448,18 @@ def _scaled_softmax__fused_rows_streamed(
     p_m_lanes = tl.full((BLOCK_N,), float("-inf"), tl.float32)
     p_sum_lanes = tl.zeros((BLOCK_N,), tl.float32)
     # sweep 1 of 2 over n
-    for n_start in range(0, N, STEPS * BLOCK_N):
-        n = n_start + tl.arange(0, STEPS)[:, None] * BLOCK_N
-        n = (n + tl.arange(0, BLOCK_N)[None, :]).to(INDEX)
+    for n_start in range(0, N, BLOCK_N * STEPS * WIDE):
+        n = (n_start + lane_places(BLOCK_N, STEPS, WIDE)).to(INDEX)
         x_at = x_ptr + m * x_stride_M + n * x_stride_N
         x = tl.load(x_at, mask=n < N, other=float("-inf"), eviction_policy="evict_last").to(tl.float32)
-        p_m_lanes_chunk = reduce_max(x, axis=0)
+        p_m_lanes_chunk = reduce_max(reduce_max(x, axis=2), axis=1)
         p_m_lanes_new = maximum(p_m_lanes, p_m_lanes_chunk)
         # before the first finite value the state has no mass: keep exp(-inf - -inf) out
         p_m_lanes_safe = tl.where(p_m_lanes_new == float("-inf"), 0.0, p_m_lanes_new)
-        e = tl.exp2((x - p_m_lanes_safe[None, :]) * 1.4426950408889634)
+        e = tl.exp2((x - p_m_lanes_safe[:, None, None]) * 1.4426950408889634)
         scale = tl.exp2((p_m_lanes - p_m_lanes_safe) * 1.4426950408889634)
         p_sum_lanes = p_sum_lanes * scale
-        p_sum_lanes_chunk = tl.sum(e, axis=0)
+        p_sum_lanes_chunk = tl.sum(tl.sum(e, axis=2), axis=1)
         p_sum_lanes = p_sum_lanes + p_sum_lanes_chunk
         p_m_lanes = p_m_lanes_new
     p_m = reduce_max(p_m_lanes, axis=0)
@@ -440,9 +470,8 @@ def _scaled_softmax__fused_rows_streamed(
     # a row without a finite value is what IEEE arithmetic makes of it
     p_sum = tl.where((p_m == float("-inf")) & (N > 0), float("nan"), p_sum)
     # sweep 2 of 2 over n
-    for n_start in range(0, N, STEPS * BLOCK_N):
-        n = n_start + tl.arange(0, STEPS)[:, None] * BLOCK_N
-        n = (n + tl.arange(0, BLOCK_N)[None, :]).to(INDEX)
+    for n_start in range(0, N, BLOCK_N * STEPS * WIDE):
+        n = (n_start + lane_places(BLOCK_N, STEPS, WIDE)).to(INDEX)
         x_at = x_ptr + m * x_stride_M + n * x_stride_N
         x = tl.load(x_at, mask=n < N, other=float("-inf"), eviction_policy="evict_first").to(tl.float32)
         e = tl.exp2((x - p_m) * 1.4426950408889634)
@@ -471,6 +500,7 @@ def _scaled_softmax__fused_rows(
     TOGETHER: tl.constexpr,
     BLOCK_N: tl.constexpr,
     STEPS: tl.constexpr,
+    WIDE: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Rows in tiles of 2**FIRST to 2**LAST // 2 elements, beyond streamed where BLOCK_N is not 0."""
@@ -493,6 +523,7 @@ def _scaled_softmax__fused_rows(
                 BLOCK_M=1 + (TOGETHER - 1) // (1 << power),
                 BLOCK_N=1 << power,
                 INDEX=INDEX,
+                FULL=False,
             )
     if BLOCK_N > 0:
         if place == LAST - FIRST:
@@ -509,6 +540,7 @@ def _scaled_softmax__fused_rows(
                 y_stride_N,
                 BLOCK_N=BLOCK_N,
                 STEPS=STEPS,
+                WIDE=WIDE,
                 INDEX=INDEX,
             )
 
@@ -527,7 +559,7 @@ def _configure_scaled_softmax__fused_rows(
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `rows` for one shape."""
-    if (N % 16 or launch.power_of_2(N, 64) not in (4096, 32768)) and launch.chosen(
+    if (N != 4096 and (N % 16 or launch.power_of_2(N, 64) != 32768)) and launch.chosen(
         tuned, "_scaled_softmax__fused_rows"
     ):
         if N % 16:
@@ -539,6 +571,7 @@ def _configure_scaled_softmax__fused_rows(
                 "TOGETHER": 2048,
                 "BLOCK_N": 128 * (16 // width),
                 "STEPS": 1,
+                "WIDE": 1,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -552,6 +585,7 @@ def _configure_scaled_softmax__fused_rows(
                 "TOGETHER": 4096,
                 "BLOCK_N": 0,
                 "STEPS": 1,
+                "WIDE": 1,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -563,8 +597,9 @@ def _configure_scaled_softmax__fused_rows(
                 "FIRST": 13,
                 "LAST": 14,
                 "TOGETHER": 1,
-                "BLOCK_N": 256 * (16 // width),
+                "BLOCK_N": 256,
                 "STEPS": 4,
+                "WIDE": 16 // width,
                 "num_warps": 8,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -582,15 +617,19 @@ def _configure_scaled_softmax__fused_rows(
             "enable_fp_fusion": True,
         }
         options = launch.over(options, tuned, "_scaled_softmax__fused_rows_resident")
+        options["FULL"] = options["BLOCK_N"] == N and options["BLOCK_M"] == 1
         return _scaled_softmax__fused_rows_resident, triton.cdiv(M, options["BLOCK_M"]), options
-    BLOCK_N = launch.power_of_2(N, 1, 256 * (16 // width))
+    WIDE = 1 if N % 16 else 16 // width
+    BLOCK_N = launch.power_of_2(triton.cdiv(N, WIDE), 1, 256 * (16 // width) // WIDE)
     STEPS = 8
     options = {
         "BLOCK_N": BLOCK_N,
         "STEPS": STEPS,
-        "num_warps": launch.warps(BLOCK_N, 16 // width, 8),
+        "WIDE": WIDE,
+        "num_warps": launch.warps(BLOCK_N * WIDE, 16 // width, 8),
         "num_stages": 1,
         "enable_fp_fusion": True,
+        "maxnreg": 80,
     }
     options = launch.over(options, tuned, "_scaled_softmax__fused_rows_streamed")
     return _scaled_softmax__fused_rows_streamed, M, options
@@ -674,13 +713,16 @@ def _scaled_softmax__split_weights_resident(
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     INDEX: tl.constexpr,
+    FULL: tl.constexpr,
+    OVERLAP: tl.constexpr,
 ):
     """Resident: m in parallel by blocks, n whole."""
+    let_next_come(OVERLAP)
     pid = tl.program_id(0).to(INDEX)
     m = pid * BLOCK_M + tl.arange(0, BLOCK_M)
     n = tl.arange(0, BLOCK_N).to(INDEX)
     x_at = x_ptr + m[:, None] * x_stride_M + n[None, :] * x_stride_N
-    mask = (m[:, None] < M) & (n[None, :] < N)
+    mask = unless_full((m[:, None] < M) & (n[None, :] < N), FULL)
     x = tl.load(x_at, mask=mask, other=float("-inf")).to(tl.float32)
     p_m = reduce_max(x, axis=1)
     e = tl.exp2((x - p_m[:, None]) * 1.4426950408889634)
@@ -688,7 +730,7 @@ def _scaled_softmax__split_weights_resident(
     # p: X[m, n] = softmax[n](x[m, n])
     p = e / p_sum[:, None]
     p_at = p_ptr + m[:, None] * p_stride_M + n[None, :] * p_stride_N
-    tl.store(p_at, p, mask=mask)
+    tl.store(p_at, p, mask=mask, eviction_policy="evict_last")
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -703,30 +745,32 @@ def _scaled_softmax__split_weights_streamed(
     p_stride_N,
     BLOCK_N: tl.constexpr,
     STEPS: tl.constexpr,
+    WIDE: tl.constexpr,
     INDEX: tl.constexpr,
+    OVERLAP: tl.constexpr,
 ):
     """Streamed: m in parallel, n streamed in steps and lanes.
 
     p: online beside p by g = exp(m_old - m_new).
     """
+    let_next_come(OVERLAP)
     pid = tl.program_id(0).to(INDEX)
     m = pid
     p_m_lanes = tl.full((BLOCK_N,), float("-inf"), tl.float32)
     p_sum_lanes = tl.zeros((BLOCK_N,), tl.float32)
     # sweep 1 of 2 over n
-    for n_start in range(0, N, STEPS * BLOCK_N):
-        n = n_start + tl.arange(0, STEPS)[:, None] * BLOCK_N
-        n = (n + tl.arange(0, BLOCK_N)[None, :]).to(INDEX)
+    for n_start in range(0, N, BLOCK_N * STEPS * WIDE):
+        n = (n_start + lane_places(BLOCK_N, STEPS, WIDE)).to(INDEX)
         x_at = x_ptr + m * x_stride_M + n * x_stride_N
         x = tl.load(x_at, mask=n < N, other=float("-inf"), eviction_policy="evict_last").to(tl.float32)
-        p_m_lanes_chunk = reduce_max(x, axis=0)
+        p_m_lanes_chunk = reduce_max(reduce_max(x, axis=2), axis=1)
         p_m_lanes_new = maximum(p_m_lanes, p_m_lanes_chunk)
         # before the first finite value the state has no mass: keep exp(-inf - -inf) out
         p_m_lanes_safe = tl.where(p_m_lanes_new == float("-inf"), 0.0, p_m_lanes_new)
-        e = tl.exp2((x - p_m_lanes_safe[None, :]) * 1.4426950408889634)
+        e = tl.exp2((x - p_m_lanes_safe[:, None, None]) * 1.4426950408889634)
         scale = tl.exp2((p_m_lanes - p_m_lanes_safe) * 1.4426950408889634)
         p_sum_lanes = p_sum_lanes * scale
-        p_sum_lanes_chunk = tl.sum(e, axis=0)
+        p_sum_lanes_chunk = tl.sum(tl.sum(e, axis=2), axis=1)
         p_sum_lanes = p_sum_lanes + p_sum_lanes_chunk
         p_m_lanes = p_m_lanes_new
     p_m = reduce_max(p_m_lanes, axis=0)
@@ -737,9 +781,8 @@ def _scaled_softmax__split_weights_streamed(
     # a row without a finite value is what IEEE arithmetic makes of it
     p_sum = tl.where((p_m == float("-inf")) & (N > 0), float("nan"), p_sum)
     # sweep 2 of 2 over n
-    for n_start in range(0, N, STEPS * BLOCK_N):
-        n = n_start + tl.arange(0, STEPS)[:, None] * BLOCK_N
-        n = (n + tl.arange(0, BLOCK_N)[None, :]).to(INDEX)
+    for n_start in range(0, N, BLOCK_N * STEPS * WIDE):
+        n = (n_start + lane_places(BLOCK_N, STEPS, WIDE)).to(INDEX)
         x_at = x_ptr + m * x_stride_M + n * x_stride_N
         x = tl.load(x_at, mask=n < N, other=float("-inf"), eviction_policy="evict_first").to(tl.float32)
         e = tl.exp2((x - p_m) * 1.4426950408889634)
@@ -763,7 +806,9 @@ def _scaled_softmax__split_weights(
     TOGETHER: tl.constexpr,
     BLOCK_N: tl.constexpr,
     STEPS: tl.constexpr,
+    WIDE: tl.constexpr,
     INDEX: tl.constexpr,
+    OVERLAP: tl.constexpr,
 ):
     """Rows in tiles of 2**FIRST to 2**LAST // 2 elements, beyond streamed where BLOCK_N is not 0."""
     place = 0
@@ -783,6 +828,8 @@ def _scaled_softmax__split_weights(
                 BLOCK_M=1 + (TOGETHER - 1) // (1 << power),
                 BLOCK_N=1 << power,
                 INDEX=INDEX,
+                FULL=False,
+                OVERLAP=OVERLAP,
             )
     if BLOCK_N > 0:
         if place == LAST - FIRST:
@@ -797,7 +844,9 @@ def _scaled_softmax__split_weights(
                 p_stride_N,
                 BLOCK_N=BLOCK_N,
                 STEPS=STEPS,
+                WIDE=WIDE,
                 INDEX=INDEX,
+                OVERLAP=OVERLAP,
             )
 
 
@@ -822,15 +871,18 @@ def _scaled_softmax__split_scaled(
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     INDEX: tl.constexpr,
+    OVERLAP: tl.constexpr,
 ):
     """Resident: m in parallel by blocks, n in parallel by blocks."""
+    # on its way while the launch before it ends, and here it waits for what that wrote
+    wait_for_earlier(OVERLAP)
     # the last first: L2 still holds what the launch before wrote last
     pid = (tl.num_programs(0) - 1 - tl.program_id(0)).to(INDEX)
     n = (pid % tl.cdiv(N, BLOCK_N)) * BLOCK_N + tl.arange(0, BLOCK_N)
     m = (pid // tl.cdiv(N, BLOCK_N)) * BLOCK_M + tl.arange(0, BLOCK_M)
     p_at = p_ptr + m[:, None] * p_stride_M + n[None, :] * p_stride_N
     mask = (m[:, None] < M) & (n[None, :] < N)
-    p = tl.load(p_at, mask=mask, other=0.0).to(tl.float32)
+    p = tl.load(p_at, mask=mask, other=0.0, eviction_policy="evict_first").to(tl.float32)
     scale = tl.load(scale_ptr + n * scale_stride_N, mask=n < N, other=0.0)
     # y[m, n] = p[m, n] * scale[n]
     y = p * scale[None, :]
@@ -846,7 +898,7 @@ def _configure_scaled_softmax__split_weights(
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `weights` for one shape."""
-    if (N % 16 or launch.power_of_2(N, 64) not in (4096, 32768)) and launch.chosen(
+    if (N != 4096 and (N % 16 or launch.power_of_2(N, 64) != 32768)) and launch.chosen(
         tuned, "_scaled_softmax__split_weights"
     ):
         if N % 16:
@@ -858,6 +910,7 @@ def _configure_scaled_softmax__split_weights(
                 "TOGETHER": 2048,
                 "BLOCK_N": 128 * (16 // width),
                 "STEPS": 1,
+                "WIDE": 1,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -871,6 +924,7 @@ def _configure_scaled_softmax__split_weights(
                 "TOGETHER": 4096,
                 "BLOCK_N": 0,
                 "STEPS": 1,
+                "WIDE": 1,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -882,8 +936,9 @@ def _configure_scaled_softmax__split_weights(
                 "FIRST": 13,
                 "LAST": 14,
                 "TOGETHER": 1,
-                "BLOCK_N": 256 * (16 // width),
+                "BLOCK_N": 256,
                 "STEPS": 4,
+                "WIDE": 16 // width,
                 "num_warps": 8,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -901,15 +956,19 @@ def _configure_scaled_softmax__split_weights(
             "enable_fp_fusion": True,
         }
         options = launch.over(options, tuned, "_scaled_softmax__split_weights_resident")
+        options["FULL"] = options["BLOCK_N"] == N and options["BLOCK_M"] == 1
         return _scaled_softmax__split_weights_resident, triton.cdiv(M, options["BLOCK_M"]), options
-    BLOCK_N = launch.power_of_2(N, 1, 256 * (16 // width))
+    WIDE = 1 if N % 16 else 16 // width
+    BLOCK_N = launch.power_of_2(triton.cdiv(N, WIDE), 1, 256 * (16 // width) // WIDE)
     STEPS = 8
     options = {
         "BLOCK_N": BLOCK_N,
         "STEPS": STEPS,
-        "num_warps": launch.warps(BLOCK_N, 16 // width, 8),
+        "WIDE": WIDE,
+        "num_warps": launch.warps(BLOCK_N * WIDE, 16 // width, 8),
         "num_stages": 1,
         "enable_fp_fusion": True,
+        "maxnreg": 80,
     }
     options = launch.over(options, tuned, "_scaled_softmax__split_weights_streamed")
     return _scaled_softmax__split_weights_streamed, M, options
@@ -964,6 +1023,7 @@ def _scaled_softmax__split__launch(call, dims, x, scale, y):
         p.stride(0),
         p.stride(1),
         INDEX=launch.index_type(x, p),
+        OVERLAP=call.overlaps,
     )
     kernel, grid, options = _configure_scaled_softmax__split_scaled(M, N, tuned=call.tuned("scaled"))
     call.start(
@@ -981,6 +1041,7 @@ def _scaled_softmax__split__launch(call, dims, x, scale, y):
         p.stride(0),
         p.stride(1),
         INDEX=launch.index_type(scale, y, p),
+        **call.following,
     )
 
 

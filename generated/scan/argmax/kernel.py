@@ -10,7 +10,16 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import launch, library
-from opspec.runtime.device import is_nan, maximum, reduce_max
+from opspec.runtime.device import (
+    first_of_lanes,
+    first_of_rows,
+    is_greatest,
+    is_nan,
+    lane_places,
+    maximum,
+    reduce_max,
+    unless_full,
+)
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -25,19 +34,22 @@ def _argmax_rows_rows_resident(
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     INDEX: tl.constexpr,
+    FULL: tl.constexpr,
 ):
     """Resident: m in parallel by blocks, n whole."""
     pid = tl.program_id(0).to(INDEX)
     m = pid * BLOCK_M + tl.arange(0, BLOCK_M)
     n = tl.arange(0, BLOCK_N).to(INDEX)
     x_at = x_ptr + m[:, None] * x_stride_M + n[None, :] * x_stride_N
-    mask = (m[:, None] < M) & (n[None, :] < N)
+    mask = unless_full((m[:, None] < M) & (n[None, :] < N), FULL)
     x = tl.load(x_at, mask=mask, other=float("-inf")).to(tl.float32)
     # at[m] = argmax[n](x[m, n])
     at_max = reduce_max(x, axis=1)
-    at_at = tl.min(tl.where((x == at_max[:, None]) | is_nan(x), n[None, :], N), axis=1)
+    at_at = first_of_rows(
+        is_greatest(x, at_max[:, None]), n[None, :], N, 128 // x_ptr.dtype.element_ty.primitive_bitwidth, FULL
+    )
     at = at_at.to(tl.int64)
-    tl.store(at_ptr + m * at_stride_M, at, mask=m < M)
+    tl.store(at_ptr + m * at_stride_M, at, mask=unless_full(m < M, FULL))
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -51,6 +63,7 @@ def _argmax_rows_rows_streamed(
     at_stride_M,
     BLOCK_N: tl.constexpr,
     STEPS: tl.constexpr,
+    WIDE: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: m in parallel, n streamed in steps and lanes."""
@@ -58,20 +71,19 @@ def _argmax_rows_rows_streamed(
     m = pid
     at_max_lanes = tl.full((BLOCK_N,), float("-inf"), tl.float32)
     at_at = tl.full((BLOCK_N,), N, INDEX)
-    for n_start in range(0, N, STEPS * BLOCK_N):
-        n = n_start + tl.arange(0, STEPS)[:, None] * BLOCK_N
-        n = (n + tl.arange(0, BLOCK_N)[None, :]).to(INDEX)
+    for n_start in range(0, N, BLOCK_N * STEPS * WIDE):
+        n = (n_start + lane_places(BLOCK_N, STEPS, WIDE)).to(INDEX)
         x_at = x_ptr + m * x_stride_M + n * x_stride_N
         x = tl.load(x_at, mask=n < N, other=float("-inf"), eviction_policy="evict_first").to(tl.float32)
         # at[m] = argmax[n](x[m, n])
-        at_max_lanes_chunk = reduce_max(x, axis=0)
-        at_at_chunk = tl.min(tl.where((x == at_max_lanes_chunk[None, :]) | is_nan(x), n, N), axis=0)
+        at_max_lanes_chunk = reduce_max(reduce_max(x, axis=2), axis=1)
+        at_at_chunk = first_of_lanes(is_greatest(x, at_max_lanes_chunk[:, None, None]), n_start, N)
         at_at = tl.where(
             ~(at_max_lanes_chunk <= at_max_lanes) & ~is_nan(at_max_lanes) | (at_at == N), at_at_chunk, at_at
         )
         at_max_lanes = maximum(at_max_lanes, at_max_lanes_chunk)
     at_max = reduce_max(at_max_lanes, axis=0)
-    at_at_all = tl.min(tl.where((at_max_lanes == at_max) | is_nan(at_max_lanes), at_at, N), axis=0)
+    at_at_all = tl.min(tl.where(is_greatest(at_max_lanes, at_max), at_at, N), axis=0)
     at = at_at_all.to(tl.int64)
     tl.store(at_ptr + m * at_stride_M, at)
 
@@ -90,6 +102,7 @@ def _argmax_rows_rows(
     TOGETHER: tl.constexpr,
     BLOCK_N: tl.constexpr,
     STEPS: tl.constexpr,
+    WIDE: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Rows in tiles of 2**FIRST to 2**LAST // 2 elements, beyond streamed where BLOCK_N is not 0."""
@@ -109,6 +122,7 @@ def _argmax_rows_rows(
                 BLOCK_M=1 + (TOGETHER - 1) // (1 << power),
                 BLOCK_N=1 << power,
                 INDEX=INDEX,
+                FULL=False,
             )
     if BLOCK_N > 0:
         if place == LAST - FIRST:
@@ -122,6 +136,7 @@ def _argmax_rows_rows(
                 at_stride_M,
                 BLOCK_N=BLOCK_N,
                 STEPS=STEPS,
+                WIDE=WIDE,
                 INDEX=INDEX,
             )
 
@@ -132,7 +147,7 @@ _argmax_rows_rows_odd = triton.jit(do_not_specialize=["M", "N", "x_stride_M"])(_
 
 def _configure_argmax_rows_rows(M: int, N: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `rows` for one shape."""
-    if (N % 16 or launch.power_of_2(N, 64) != 4096) and launch.chosen(tuned, "_argmax_rows_rows"):
+    if N != 4096 and launch.chosen(tuned, "_argmax_rows_rows"):
         if N % 16:
             kernel = _argmax_rows_rows_odd
             BLOCK_M = launch.share(2048, launch.power_of_2(N, 64))
@@ -142,6 +157,7 @@ def _configure_argmax_rows_rows(M: int, N: int, width: int, *, tuned: launch.Tun
                 "TOGETHER": 2048,
                 "BLOCK_N": 128 * (16 // width),
                 "STEPS": 1,
+                "WIDE": 1,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -155,6 +171,7 @@ def _configure_argmax_rows_rows(M: int, N: int, width: int, *, tuned: launch.Tun
                 "TOGETHER": 4096,
                 "BLOCK_N": 0,
                 "STEPS": 1,
+                "WIDE": 1,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -163,8 +180,9 @@ def _configure_argmax_rows_rows(M: int, N: int, width: int, *, tuned: launch.Tun
             kernel = _argmax_rows_rows_streamed
             BLOCK_M = 1
             options = {
-                "BLOCK_N": 128 * (16 // width),
-                "STEPS": 8,
+                "BLOCK_N": 128,
+                "STEPS": 2,
+                "WIDE": 16 // width,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -182,13 +200,16 @@ def _configure_argmax_rows_rows(M: int, N: int, width: int, *, tuned: launch.Tun
             "enable_fp_fusion": True,
         }
         options = launch.over(options, tuned, "_argmax_rows_rows_resident")
+        options["FULL"] = options["BLOCK_N"] == N and options["BLOCK_M"] == 1
         return _argmax_rows_rows_resident, triton.cdiv(M, options["BLOCK_M"]), options
-    BLOCK_N = launch.power_of_2(N, 1, 128 * (16 // width))
-    STEPS = 8
+    WIDE = 1 if N % 16 else 16 // width
+    BLOCK_N = launch.power_of_2(triton.cdiv(N, WIDE), 1, 128 * (16 // width) // WIDE)
+    STEPS = 2
     options = {
         "BLOCK_N": BLOCK_N,
         "STEPS": STEPS,
-        "num_warps": launch.warps(BLOCK_N, 16 // width, 4),
+        "WIDE": WIDE,
+        "num_warps": launch.warps(BLOCK_N * WIDE, 16 // width, 4),
         "num_stages": 1,
         "enable_fp_fusion": True,
     }

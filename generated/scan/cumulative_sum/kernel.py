@@ -10,6 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import launch, library
+from opspec.runtime.device import unless_full
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -25,13 +26,14 @@ def _cumulative_sum_rows_resident(
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     INDEX: tl.constexpr,
+    FULL: tl.constexpr,
 ):
     """Resident: m in parallel by blocks, n whole."""
     pid = tl.program_id(0).to(INDEX)
     m = pid * BLOCK_M + tl.arange(0, BLOCK_M)
     n = tl.arange(0, BLOCK_N).to(INDEX)
     x_at = x_ptr + m[:, None] * x_stride_M + n[None, :] * x_stride_N
-    mask = (m[:, None] < M) & (n[None, :] < N)
+    mask = unless_full((m[:, None] < M) & (n[None, :] < N), FULL)
     x = tl.load(x_at, mask=mask, other=0.0).to(tl.float32)
     # y[m, n] = scan_sum[n](x[m, n])
     y = tl.cumsum(x, axis=1)
@@ -104,6 +106,7 @@ def _cumulative_sum_rows(
                 BLOCK_M=1 + (TOGETHER - 1) // (1 << power),
                 BLOCK_N=1 << power,
                 INDEX=INDEX,
+                FULL=False,
             )
     if BLOCK_N > 0:
         if place == LAST - FIRST:
@@ -130,7 +133,7 @@ _cumulative_sum_rows_odd = triton.jit(do_not_specialize=["M", "N", "x_stride_M",
 
 def _configure_cumulative_sum_rows(M: int, N: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `rows` for one shape."""
-    if (N % 16 or launch.power_of_2(N, 64) not in (4096, 32768)) and launch.chosen(
+    if (N != 4096 and (N % 16 or launch.power_of_2(N, 64) != 32768)) and launch.chosen(
         tuned, "_cumulative_sum_rows"
     ):
         if N % 16:
@@ -182,6 +185,7 @@ def _configure_cumulative_sum_rows(M: int, N: int, *, tuned: launch.Tuning = lau
             "enable_fp_fusion": True,
         }
         options = launch.over(options, tuned, "_cumulative_sum_rows_resident")
+        options["FULL"] = options["BLOCK_N"] == N and options["BLOCK_M"] == 1
         return _cumulative_sum_rows_resident, triton.cdiv(M, options["BLOCK_M"]), options
     BLOCK_N = launch.power_of_2(N, 1, launch.share(4096))
     BLOCK_M = launch.rows(M, launch.share(4096, BLOCK_N))

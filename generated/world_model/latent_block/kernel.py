@@ -13,7 +13,7 @@ from triton.experimental.gluon import language as gl
 
 from opspec.runtime import copying, launch, library
 from opspec.runtime import warp_specialised as warps
-from opspec.runtime.device import grouped, maximum, reduce_max
+from opspec.runtime.device import grouped, lane_places, maximum, reduce_max
 
 
 @triton.jit
@@ -5364,6 +5364,7 @@ def _latent_block__naive_weights_streamed(
     p_stride_3,
     BLOCK_L: tl.constexpr,
     STEPS: tl.constexpr,
+    WIDE: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Streamed: b in parallel, h in parallel, i in parallel, j streamed in steps and lanes.
@@ -5379,20 +5380,19 @@ def _latent_block__naive_weights_streamed(
     m_lanes = tl.full((BLOCK_L,), float("-inf"), tl.float32)
     p_sum_lanes = tl.zeros((BLOCK_L,), tl.float32)
     # sweep 1 of 2 over j
-    for j_start in range(0, L, STEPS * BLOCK_L):
-        j = j_start + tl.arange(0, STEPS)[:, None] * BLOCK_L
-        j = (j + tl.arange(0, BLOCK_L)[None, :]).to(INDEX)
+    for j_start in range(0, L, BLOCK_L * STEPS * WIDE):
+        j = (j_start + lane_places(BLOCK_L, STEPS, WIDE)).to(INDEX)
         s_at = s_ptr + b * s_stride_B + h * s_stride_H + i * s_stride_2 + j * s_stride_3
         s = tl.load(s_at, mask=j < L, other=0.0, eviction_policy="evict_last").to(tl.float32)
         p_x = s * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
-        m_lanes_chunk = reduce_max(tl.where(j < L, p_x, float("-inf")), axis=0)
+        m_lanes_chunk = reduce_max(reduce_max(tl.where(j < L, p_x, float("-inf")), axis=2), axis=1)
         m_lanes_new = maximum(m_lanes, m_lanes_chunk)
         # before the first finite value the state has no mass: keep exp(-inf - -inf) out
         m_lanes_safe = tl.where(m_lanes_new == float("-inf"), 0.0, m_lanes_new)
-        e = tl.exp2((p_x - m_lanes_safe[None, :]) * 1.4426950408889634)
+        e = tl.exp2((p_x - m_lanes_safe[:, None, None]) * 1.4426950408889634)
         scale = tl.exp2((m_lanes - m_lanes_safe) * 1.4426950408889634)
         p_sum_lanes = p_sum_lanes * scale
-        p_sum_lanes_chunk = tl.sum(tl.where(j < L, e, 0.0), axis=0)
+        p_sum_lanes_chunk = tl.sum(tl.sum(tl.where(j < L, e, 0.0), axis=2), axis=1)
         p_sum_lanes = p_sum_lanes + p_sum_lanes_chunk
         m_lanes = m_lanes_new
     m = reduce_max(m_lanes, axis=0)
@@ -5403,9 +5403,8 @@ def _latent_block__naive_weights_streamed(
     # a row without a finite value is what IEEE arithmetic makes of it
     p_sum = tl.where((m == float("-inf")) & (L > 0), float("nan"), p_sum)
     # sweep 2 of 2 over j
-    for j_start in range(0, L, STEPS * BLOCK_L):
-        j = j_start + tl.arange(0, STEPS)[:, None] * BLOCK_L
-        j = (j + tl.arange(0, BLOCK_L)[None, :]).to(INDEX)
+    for j_start in range(0, L, BLOCK_L * STEPS * WIDE):
+        j = (j_start + lane_places(BLOCK_L, STEPS, WIDE)).to(INDEX)
         s_at = s_ptr + b * s_stride_B + h * s_stride_H + i * s_stride_2 + j * s_stride_3
         s = tl.load(s_at, mask=j < L, other=0.0, eviction_policy="evict_first").to(tl.float32)
         p_x = s * (1.0 / tl.sqrt(tl.cast(D, tl.float32)))
@@ -5436,6 +5435,7 @@ def _latent_block__naive_weights(
     TOGETHER: tl.constexpr,
     BLOCK_L: tl.constexpr,
     STEPS: tl.constexpr,
+    WIDE: tl.constexpr,
     INDEX: tl.constexpr,
 ):
     """Rows in tiles of 2**FIRST to 2**LAST // 2 elements, beyond streamed where BLOCK_L is not 0."""
@@ -5480,6 +5480,7 @@ def _latent_block__naive_weights(
                 p_stride_3,
                 BLOCK_L=BLOCK_L,
                 STEPS=STEPS,
+                WIDE=WIDE,
                 INDEX=INDEX,
             )
 
@@ -6586,6 +6587,7 @@ def _configure_latent_block__naive_weights(
                 "TOGETHER": 2048,
                 "BLOCK_L": 128 * (16 // width),
                 "STEPS": 1,
+                "WIDE": 1,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -6599,6 +6601,7 @@ def _configure_latent_block__naive_weights(
                 "TOGETHER": 4096,
                 "BLOCK_L": 0,
                 "STEPS": 1,
+                "WIDE": 1,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -6610,8 +6613,9 @@ def _configure_latent_block__naive_weights(
                 "FIRST": 13,
                 "LAST": 14,
                 "TOGETHER": 1,
-                "BLOCK_L": 256 * (16 // width),
+                "BLOCK_L": 256,
                 "STEPS": 4,
+                "WIDE": 16 // width,
                 "num_warps": 8,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -6630,14 +6634,17 @@ def _configure_latent_block__naive_weights(
         }
         options = launch.over(options, tuned, "_latent_block__naive_weights_resident")
         return _latent_block__naive_weights_resident, B * H * triton.cdiv(L, options["BLOCK_I"]), options
-    BLOCK_L = launch.power_of_2(L, 1, 256 * (16 // width))
+    WIDE = 1 if L % 16 else 16 // width
+    BLOCK_L = launch.power_of_2(triton.cdiv(L, WIDE), 1, 256 * (16 // width) // WIDE)
     STEPS = 8
     options = {
         "BLOCK_L": BLOCK_L,
         "STEPS": STEPS,
-        "num_warps": launch.warps(BLOCK_L, 16 // width, 8),
+        "WIDE": WIDE,
+        "num_warps": launch.warps(BLOCK_L * WIDE, 16 // width, 8),
         "num_stages": 1,
         "enable_fp_fusion": True,
+        "maxnreg": 80,
     }
     options = launch.over(options, tuned, "_latent_block__naive_weights_streamed")
     return _latent_block__naive_weights_streamed, B * H * L, options
