@@ -54,7 +54,9 @@ def configure(
     if variant.roles.products:
         return product_choice(variant, text, names, limits, sizes, cases, last=last)
     choice = _plain_choice(graph, variant, text, names, sizes, cases, last=last)
-    packed = {text.blocks[a] for a in packed_axes(graph).values() if a in text.blocks}
+    # of a stream in lanes it is neighbours of one lane that share a byte
+    places = {f"{a}.near" if f"{a}.near" in text.blocks else a for a in packed_axes(graph).values()}
+    packed = {text.blocks[a] for a in places if a in text.blocks}
     return replace(choice, lines=tuple(_at_least_a_byte(line, packed) for line in choice.lines))
 
 

@@ -19,6 +19,7 @@ from opspec.emit.signature import KernelText, stride
 from opspec.ir.integers import Int
 from opspec.ir.program import Op
 from opspec.schedule.directions import prefixes
+from opspec.schedule.packed import packed_axes
 from opspec.schedule.plan import Plan
 from opspec.schedule.roles import fast_axes
 
@@ -60,7 +61,8 @@ class Lengths:
     ``own``: tiles that are binaries of their own for rows whose length ``aligned`` divides, because a workload states
     such a length; ``exact``: lengths for which one is that fill it, and need no mask.
 
-    ``step``: that of a stream in steps and ``chunk`` lanes a warp of ``near`` neighbours. The first of ``classes`` is
+    ``step``: that of a stream in steps and ``chunk`` lanes a warp of ``near`` neighbours, ``fewest`` where
+    elements are loaded one by one (two that share a byte). The first of ``classes`` is
     for rows of odd length, whose kernel is not specialised for any.
     """
 
@@ -71,6 +73,7 @@ class Lengths:
     rows_beyond: str | None
     step: str | None
     near: str | None
+    fewest: int
     chunk: int
     least: int
     stages: str
@@ -105,7 +108,7 @@ class Lengths:
                 given = {self.rows_beyond: 1}
             given |= {self.block: lanes if c.steps else 0}
             if self.step is not None and self.near is not None:
-                wide = "16 // width" if c.steps and k else 1
+                wide = "16 // width" if c.steps and k else self.fewest
                 given |= {self.step: c.steps or 1, self.near: wide}
             given |= {"num_warps": c.warps, "num_stages": self.stages if c.steps else 1}
             text = ", ".join([*(f'"{n}": {v}' for n, v in given.items()), '"enable_fp_fusion": True'])
@@ -179,6 +182,7 @@ def any_length(
         rows_beyond=texts[1].blocks.get(others[0]) if others else None,
         step=texts[1].blocks.get(f"{axis}.step"),
         near=texts[1].blocks.get(f"{axis}.near"),
+        fewest=2 if axis in packed_axes(plan.graph).values() else 1,
         chunk=max(min(sizes.chunk, SHORT) // (128 if streamed.roles.laned is not None else MANY), 1),
         least=sizes.least,
         stages=stream.stages,
