@@ -121,7 +121,7 @@ def _filling(
 ) -> Iterator[str]:
     """How many programs the first choice makes, and how much of their blocks is padding."""
     for variant, text in zip(launch.plan.variants, launch.texts, strict=True):
-        names = [t.name for t in (text, text.described) if t is not None]
+        names = [t.name for t in (text, text.described, text.warps) if t is not None]
         options = next((o for n in names if (o := asked.blocks.get((n, workload.name)))), None)
         if options is None or any(v is None for v in size.values()):
             continue
