@@ -258,15 +258,17 @@ def _compile(
     gpu = GPUTarget(target.backend, target.arch, target.warp)
     compiled = triton.compile(source, target=gpu, options=launch_options)
     registers, spills = cubin_resources(compiled.asm) if target.backend == "cuda" else (None, None)
-    shared = int(compiled.metadata.shared)
+    shared, warps = int(compiled.metadata.shared), int(compiled.metadata.num_warps)
+    # of warps with roles all are counted, and slots are what stages are elsewhere
+    own = {"num_warps": warps, "num_stages": options["STAGES"]} if gluon else {}
     return Compiled(
         kernel=kernel.fn.__name__,
         workload=workload,
-        options=options | launch_options,
+        options=options | launch_options | own,
         registers=registers,
         spills=spills,
         shared=shared,
-        occupancy=_occupancy(target, registers, shared, int(compiled.metadata.num_warps)),
+        occupancy=_occupancy(target, registers, shared, warps),
         wgmma="wgmma" in str(compiled.asm.get("ptx", "")),
         asm=dict(compiled.asm),
     )
