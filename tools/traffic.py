@@ -84,7 +84,8 @@ def derived(subject: Subject, workload: str) -> list[Derived]:
     found = []
     for launch in subject.launches:
         _, variant, options = probe(subject, inputs, launch, {})
-        place = [t.name for t in launch.texts].index(variant)
+        forms = [{t.name, t.name if t.warps is None else t.warps.name} for t in launch.texts]
+        place = next(k for k, names in enumerate(forms) if variant in names)
         program = launch.plan.variants[place].program
         values = {symbol(name): value for name, value in {**case.dims, **options}.items()}
         block = next(b for b in costs.boundaries[""] if b.name == program.kernel)
