@@ -133,7 +133,7 @@ def _walks(program: TileProgram) -> list[str]:
 def _warps(program: TileProgram) -> list[str]:
     """Which warps do what, where a kernel for devices of capability 9.0 says so."""
     from opspec.emit.narrow import narrow
-    from opspec.emit.warp_specialised import form_of
+    from opspec.emit.warp_form import form_of
 
     form = form_of(program, narrow(program))
     if form is None:
