@@ -47,8 +47,9 @@ ON_THE_MATRIX_UNIT = {
 } - OFF
 # bytes; tiles were chosen with the release that is pinned, and another one may need a few more
 SPILLED = 0 if version("triton").startswith("3.6.") else 32
-# rows that stay in registers beside an accumulator as large: faster all the same than any tile that spills nothing
-MEASURED = {"bilinear": 64}
+# faster all the same than anything that spills nothing: rows that stay in registers beside an accumulator as large;
+# and two registers of a stream of which a multiprocessor so holds three programs and not two
+MEASURED = {"bilinear": 64, "softmax": 8, "scaled_softmax": 8}
 RUNNING = ("arg_value", "scan", "scan_before", "scan_decay", "scan_decay_before")
 
 

@@ -96,9 +96,9 @@ MUTANTS = {
     "padding that a scan from the end meets": (SCAN, "tiny", [(r'tl\.where\(j\[None, :\] < N, x, float\("-inf"\)\)', "x")]),
     "the decay of what is carried": (DECAY, "tiny", [(r"decayed\((s_carried\[None, :\]), s_decay, s\)", r"s + \1")]),
     "the lowest of equals": (TIES, "tiny", [(r"~\((\w+) <= (\w+)\)", r"(\1 >= \2)")]),
-    "the place of a NaN": (PLACE, "shipped", [(r" \| is_nan\(x\)", "")]),
+    "the place of a NaN": (PLACE, "shipped", [(r"is_greatest\(x, (v\[:, None\])\)", r"(x == \1)")]),
     "a place before any": (PLACE, "tiny", [(r" \| \(i_at == N\)", "")]),
-    "a place beside another extreme": (PLACE, "shipped", [(r"x == v\[:, None\]", "x >= 0.5 * v[:, None]")]),
+    "a place beside another extreme": (PLACE, "shipped", [(r"is_greatest\(x, (v\[:, None\])\)", r"(x >= 0.5 * \1)")]),
     "a length": (DECODE, "tiny", [(r"(<= |minimum\(T, )len\w*", r"\g<1>T")]),
 }  # fmt: skip
 
