@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from opspec.emit.choice import Choice, Sizes, choice_of
 from opspec.emit.host import host_int
-from opspec.emit.signature import KernelText, WarpRoles
+from opspec.emit.signature import KernelText
 from opspec.ir.dtypes import I4, choices
 from opspec.ir.values import Extent, Read
 from opspec.schedule.access import plain
@@ -242,30 +242,19 @@ def _matmul_choice(
     if text.warps is None or text.warps.roles is None or kind not in ("16", "8"):
         return choice
     sides = tuple(text.blocks[a] for a in (product.rows, product.columns, product.k))
-    tiles = _specialised(variant.program, text.warps.roles, kind, limits)
-    return replace(choice, specialised=tiles, sides=sides)
-
-
-def _specialised(
-    program: TileProgram, roles: WarpRoles, kind: str, limits: Limits
-) -> tuple[tuple[int, int, int, int], ...]:
-    """Tiles of a product whose warps have roles."""
-    products = [s for s in statements(program.body) if isinstance(s, Multiply)]
-    rows, columns = (
-        {v.name for o in side if isinstance(v := plain(o.value), Read)}
-        for side in ([p.a for p in products], [p.b for p in products])
-    )
-    return warp_specialised_tiles(
+    roles = text.warps.roles
+    tiles = warp_specialised_tiles(
         limits,
         int(kind),
-        row_tiles=len(rows),
-        column_tiles=len(columns),
+        row_tiles=roles.row_tiles,
+        column_tiles=roles.column_tiles,
         sums=roles.sums,
         folded=roles.folded,
         vectors=roles.vectors,
         results=len(roles.results),
-        result=result_bits(program),
+        result=result_bits(variant.program),
     )
+    return replace(choice, specialised=tiles, sides=sides)
 
 
 def _narrow_tiles(

@@ -29,13 +29,16 @@ class RoleText:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarpRoles:
     """What warps of a kernel run, and what its tiles need: ``results`` that it stores, ``sums`` of each element beside
-    each other, whether statements fold each step's product (``folded``), and ``vectors`` along columns beside it."""
+    each other, whether statements fold each step's product (``folded``), and ``vectors`` along columns beside it, and how
+    many operands a step loads along rows and along columns."""
 
     functions: tuple[RoleText, ...]
     results: tuple[str, ...]
     sums: int
     folded: bool
     vectors: int
+    row_tiles: int
+    column_tiles: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -97,12 +97,12 @@ def _with_roles(
     found = {}
     for tile in choice.specialised:
         blocks = dict(zip(choice.sides, tile, strict=False))
+        programs = math.prod(math.ceil(extents[a] / blocks[text.blocks[a]]) for a in grid)
+        again = 1 + 64 * (1 / tile[0] + 1 / tile[1])
+        expected = math.ceil(programs / limits.multiprocessors) * tile[0] * tile[1] * again
         for slots, group in itertools.product((tile[-1], tile[-1] - 1), (4, 8, 16, 32)):
             full = {**options, **blocks, "STAGES": slots, "GROUP": group}
             changed = {k: v for k, v in full.items() if options.get(k) != v and k in options}
-            programs = math.prod(math.ceil(extents[a] / full.get(text.blocks.get(a, ""), 1)) for a in grid)
-            again = 1 + 64 * (1 / tile[0] + 1 / tile[1])
-            expected = math.ceil(programs / limits.multiprocessors) * tile[0] * tile[1] * again
             found[tuple(sorted(changed.items()))] = Candidate(
                 variant=warps.name, changes=changed, expected=expected
             )

@@ -97,6 +97,8 @@ class _Specialised(Printer):
                 results=tuple(self.form.results),
                 sums=len(self.form.sums),
                 folded=self.form.folded,
+                row_tiles=len({self.tile_of(p.a) for p in self.form.products}),
+                column_tiles=len({self.tile_of(p.b) for p in self.form.products}),
                 vectors=sum(self.along_columns(s) for s in self.form.loop.body),
             ),
         )
@@ -186,7 +188,7 @@ class _Specialised(Printer):
         self.put("@slot, @phase = 0, 1")
         self.prologue()
         self.steps_loop()
-        fetches = [s for s in self.form.loop.body if isinstance(s, Fetch) and s.tensor in self.form.operands]
+        fetches = [s for s in self.form.loop.body if isinstance(s, Fetch) and self.tiled(s)]
         size = " + ".join(f"{descriptor(s.tensor)}.block_type.nbytes" for s in fetches)
         self.put(f"warps.await_free(@free, @filled, @slot, @phase, {size})")
         for s in fetches:
@@ -226,7 +228,7 @@ class _Specialised(Printer):
         self.steps_loop()
         self.put("warps.await_filled(@filled, @slot, @phase)")
         for s in form.loop.body:
-            if isinstance(s, Fetch) and s.tensor in form.operands:
+            if isinstance(s, Fetch) and self.tiled(s):
                 self.fetch_tile(s)
         if form.folded:
             self.fold(waves, unit, early)

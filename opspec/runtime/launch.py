@@ -5,7 +5,7 @@ Everything here runs on the host before a launch. Errors name the op's own tenso
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from typing import Any, ClassVar, NamedTuple
@@ -295,12 +295,8 @@ def describable(
     stride along the last axis, 16-byte alignment along the others, and offsets that fit 31 bits: of the tensors
     ``beside`` them too, since the indices of such a kernel have 32.
     """
-    for tensor in tensors:
-        size = tensor.element_size()
-        if tensor.numel() == 0 or tensor.data_ptr() % 16 or tensor.stride(-1) != 1:
-            return False
-        if any(s <= 0 or s * size % 16 for s in tensor.stride()[:-1]):
-            return False
+    if not movable(*tensors):
+        return False
     if index_type(*tensors, *beside) is not tl.int32:
         return False
     for kind, own in ((Pairs, pairs), (Words, words)):
@@ -309,27 +305,36 @@ def describable(
     return has_tensor_memory(tensors[0].device)
 
 
+def movable(*tensors: torch.Tensor) -> bool:
+    """Whether all tensors have elements, unit stride along the last axis and 16-byte alignment along the others."""
+    for tensor in tensors:
+        size = tensor.element_size()
+        if tensor.numel() == 0 or tensor.data_ptr() % 16 or tensor.stride(-1) != 1:
+            return False
+        if any(s <= 0 or s * size % 16 for s in tensor.stride()[:-1]):
+            return False
+    return True
+
+
+@cache
+def capability(device: torch.device) -> tuple[int, int]:
+    """The capability of an NVIDIA device; (0, 0) of any other."""
+    if device.type != "cuda" or torch.version.cuda is None:
+        return 0, 0
+    major, minor = torch.cuda.get_device_capability(device)
+    return major, minor
+
+
 @cache
 def has_tensor_memory(device: torch.device) -> bool:
     """Whether a device moves tiles by tensor-memory descriptors, as Triton's interpreter does."""
-    if device.type == "cpu":
-        return True
-    return torch.version.cuda is not None and torch.cuda.get_device_capability(device) >= (9, 0)
+    return device.type == "cpu" or capability(device) >= (9, 0)
 
 
 @cache
 def can_overlap(device: torch.device) -> bool:
     """Whether a kernel on a device may start before the one that it waits for has ended: NVIDIA's from 9.0 on."""
-    if device.type != "cuda" or triton.knobs.runtime.interpret:
-        return False
-    return torch.version.cuda is not None and torch.cuda.get_device_capability(device) >= (9, 0)
-
-
-def describe(
-    tensors: Sequence[torch.Tensor], tiles: Sequence[Moved | None]
-) -> tuple[torch.Tensor | TensorDescriptor, ...]:
-    """Each tensor as a descriptor of its tile, or as it is where it has none."""
-    return tuple(t if tile is None else _descriptor(t, tile) for t, tile in zip(tensors, tiles, strict=True))
+    return not triton.knobs.runtime.interpret and capability(device) >= (9, 0)
 
 
 def leading(tile: Moved) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -342,12 +347,26 @@ def leading(tile: Moved) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return order, tuple(tile[k] or 1 for k in order)
 
 
-def _descriptor(tensor: torch.Tensor, tile: Moved) -> TensorDescriptor:
+def arranged(tensor: torch.Tensor, tile: Moved) -> tuple[torch.Tensor, tuple[int, ...]]:
+    """A tensor as its descriptor sees it, and the tile of that."""
     order, block = leading(tile)
-    moved = (tensor.view(tile.moved) if isinstance(tile, Units) else tensor).permute(order)
+    return (tensor.view(tile.moved) if isinstance(tile, Units) else tensor).permute(order), block
+
+
+def _descriptor(tensor: torch.Tensor, tile: Moved) -> TensorDescriptor:
+    moved, block = arranged(tensor, tile)
     made = TensorDescriptor(moved, list(moved.shape), list(moved.stride()), list(block))
     made.source = tensor  # what a call knows it by
     return made
+
+
+def describe(
+    tensors: Sequence[torch.Tensor],
+    tiles: Sequence[Moved | None],
+    make: Callable[[torch.Tensor, Moved], Any] = _descriptor,
+) -> tuple[Any, ...]:
+    """Each tensor as a descriptor of its tile, which ``make`` makes, or as it is where it has none."""
+    return tuple(t if tile is None else make(t, tile) for t, tile in zip(tensors, tiles, strict=True))
 
 
 def bucket(extent: int, *sizes: int) -> int:

@@ -9,7 +9,6 @@ have read them. Written in Gluon, Triton's language of layouts and barriers, for
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 import torch
@@ -22,7 +21,6 @@ from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared,
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
 from opspec.runtime import launch
-from opspec.runtime.launch import Moved, leading
 
 __all__ = ["GluonASTSource"]  # what compiles such a kernel for a device that isn't there
 
@@ -162,28 +160,14 @@ def put_all():
     tma.store_wait(0)
 
 
-@cache
-def _capability(device: torch.device) -> tuple[int, int]:
-    major, minor = torch.cuda.get_device_capability(device)
-    return major, minor
-
-
 def possible(device: torch.device) -> bool:
     """Whether a device multiplies as this module says: NVIDIA's capability 9.0, and the CPU where it is interpreted."""
-    if device.type == "cpu":
-        return INTERPRETED
-    return device.type == "cuda" and torch.version.cuda is not None and _capability(device) == (9, 0)
+    return INTERPRETED if device.type == "cpu" else launch.capability(device) == (9, 0)
 
 
 def storable(*results: torch.Tensor) -> bool:
     """Whether tiles of all results can be stored through descriptors, on a device that has such kernels."""
-    for tensor in results:
-        size = tensor.element_size()
-        if tensor.numel() == 0 or tensor.data_ptr() % 16 or tensor.stride(-1) != 1:
-            return False
-        if any(s <= 0 or s * size % 16 for s in tensor.stride()[:-1]):
-            return False
-    return possible(results[0].device)
+    return launch.movable(*results) and possible(results[0].device)
 
 
 Tile = tuple[int, int, int, int]
@@ -222,17 +206,16 @@ def layout_of(block: Sequence[int], dtype: torch.dtype) -> Any:
 
 
 def describe(
-    tensors: Sequence[torch.Tensor], tiles: Sequence[Moved | None]
+    tensors: Sequence[torch.Tensor], tiles: Sequence[launch.Moved | None]
 ) -> tuple[torch.Tensor | TensorDescriptor, ...]:
-    """Each tensor as a descriptor of its tile with the layout of a kernel in Gluon, or as it is where it has none."""
+    """As ``launch.describe``, with the layout of a kernel in Gluon where one takes it."""
     if tensors[0].device.type == "cpu":
         return launch.describe(tensors, tiles)
-    return tuple(t if tile is None else _descriptor(t, tile) for t, tile in zip(tensors, tiles, strict=True))
+    return launch.describe(tensors, tiles, _descriptor)
 
 
-def _descriptor(tensor: torch.Tensor, tile: Moved) -> TensorDescriptor:
-    order, block = leading(tile)
-    moved = tensor.permute(order)
+def _descriptor(tensor: torch.Tensor, tile: launch.Moved) -> TensorDescriptor:
+    moved, block = launch.arranged(tensor, tile)
     layout = layout_of(block, tensor.dtype)
     made = TensorDescriptor(moved, list(moved.shape), list(moved.stride()), list(block), layout)
     made.source = tensor  # what a call knows it by
