@@ -54,7 +54,7 @@ def compile_some(plan: Mapping[str, Any], *, place: str = "cuda") -> None:
         if job.driver is None or not take(scratch / f"taken-{number}"):
             continue
         for case in job.cases:
-            fault = compile_shape(job.driver, case, place, peers=plan["compiled_peers"])
+            fault = compile_shape(job.driver, case, place, modes=plan["compiled_modes"])
             note(scratch / DONE, job, case, fault)
             gc.collect()
             if place == "cuda":
@@ -69,8 +69,14 @@ def choose_nothing() -> None:
         inductor.autotune_local_cache = False
 
 
-def compile_shape(driver: Driver, case: Case, place: str, *, peers: bool) -> str:
-    """Call the op and its compiled formula once; what failed, or nothing."""
+def modes(peers: str) -> list[str | None]:
+    """How the formula is compiled where ``peers`` is none, usual or max. The graphs of ``max-autotune`` hold the
+    kernels that it makes without them."""
+    return {"none": [], "max": [None, "max-autotune-no-cudagraphs"]}.get(peers, [None])
+
+
+def compile_shape(driver: Driver, case: Case, place: str, *, modes: Sequence[str | None]) -> str:
+    """Call the op and its compiled formula once, in each mode of torch.compile; what failed, or nothing."""
     import torch
 
     from opspec.runtime.bench.inputs import make_set
@@ -81,9 +87,9 @@ def compile_shape(driver: Driver, case: Case, place: str, *, peers: bool) -> str
         if place == "cuda":
             torch.cuda.synchronize()
         inputs.restore()
-        if peers:
+        for mode in modes:
             torch.compiler.reset()  # as the measurement does, once per shape
-            inputs.call(torch.compile(driver.reference, dynamic=False))
+            inputs.call(torch.compile(driver.reference, dynamic=False, mode=mode))
     except Exception as error:  # noqa: BLE001  # memory, compiling: the measurement says it again
         return one_line(error)
     return ""

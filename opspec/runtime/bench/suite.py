@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from opspec.runtime.bench.compile_ahead import compile_all
+from opspec.runtime.bench.compile_ahead import compile_all, modes
 from opspec.runtime.bench.model import UsageError
 from opspec.runtime.bench.options import SEVERAL, add_options
 from opspec.runtime.bench.overview import Failed, show_overview
@@ -137,7 +137,7 @@ class Run:
                 "resume": o.resume,
             },
             "argv": arguments(o),
-            "compiled_peers": not o.no_peers and o.peers != "none",
+            "compiled_modes": modes("none" if o.no_peers else o.peers),
             "results": str(self.results),
             "scratch": str(self.scratch),
             "journal": str(self.journal),

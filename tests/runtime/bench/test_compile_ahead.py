@@ -56,13 +56,21 @@ def test_ops_that_others_have_taken_are_left_to_them(tmp_path, plan):
     assert done(tmp_path) == [("b", "small", ""), ("b", "wide", "")]
 
 
-@pytest.mark.parametrize(("argv", "compiled"), [([], 1), (["--no-peers"], 0), (["--peers", "none"], 0)])
-def test_formulas_are_compiled_where_they_are_peers(tmp_path, plan, monkeypatch, argv, compiled):
+@pytest.mark.parametrize(
+    ("argv", "modes"),
+    [
+        ([], [None]),
+        (["--peers", "max"], [None, "max-autotune-no-cudagraphs"]),
+        (["--no-peers", "--peers", "max"], []),
+        (["--peers", "none"], []),
+    ],
+)
+def test_formulas_are_compiled_where_they_are_peers(tmp_path, plan, monkeypatch, argv, modes):
     package(tmp_path / "g", "a")
     seen = []
     monkeypatch.setattr(torch, "compile", lambda function, **options: seen.append(options) or function)
     compile_ahead.compile_some(plan("--at", "small", *argv), place="cpu")
-    assert seen == [{"dynamic": False}] * compiled
+    assert seen == [{"dynamic": False, "mode": mode} for mode in modes]
 
 
 def test_choices_that_are_measured_beside_others_are_not_kept(monkeypatch):
