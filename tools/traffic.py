@@ -22,11 +22,10 @@ import torch
 
 from opspec.analysis.costs import cost
 from opspec.analysis.lattice.symbols import symbol
+from opspec.driver.subjects import Subject, subjects_of
 from opspec.driver.targets import limits
 from opspec.driver.traffic import program_traffic
-from opspec.driver.tune import Subject, probe
-from opspec.emit.launcher import function_name
-from opspec.emit.package import build_package
+from opspec.driver.tune import probe
 from opspec.frontend import load
 from opspec.runtime.bench.inputs import make_set
 from opspec.runtime.bench.model import Driver, cases
@@ -162,14 +161,7 @@ def main() -> int:
         op = module.op(name)
         if op is None:
             parser.error(f"`{spec}` has no op `{name}`")
-        launches = build_package(module, spec, limits()).launches[name, ""]
-        subject = Subject(
-            op=op,
-            driver=driver_of(spec, name),
-            launches=launches,
-            name=function_name(op, ""),
-            limits=limits(),
-        )
+        _, (subject,) = subjects_of(module, (op,), spec, limits())
         for workload in [w.name for w in module.workloads_of(name) if only in (None, w.name)]:
             seen, table = counted(spec, name, workload)
             said = {d.kernel: d for d in derived(subject, workload)}

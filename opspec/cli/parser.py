@@ -127,9 +127,10 @@ def _bench(p: Parser) -> None:
 def _tune(p: Parser) -> None:
     from opspec.runtime.bench.options import positive
 
-    p.add_argument("spec", metavar="SPEC[:OP]")
+    p.add_argument("targets", nargs="+", metavar="SPEC[:OP]|FOLDER")
     p.add_argument("--at", "--workload", action="append", default=[], metavar="WORKLOAD")
     p.add_argument("--out", default="generated", metavar="DIR", help="where packages are (generated/)")
+    p.add_argument("--jobs", type=positive, metavar="N", help="compile beforehand with N processes")
     p.add_argument(
         "--candidates", type=positive, default=24, metavar="N", help="tried per kernel, by rank (24)"
     )

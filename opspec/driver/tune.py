@@ -10,17 +10,17 @@ from __future__ import annotations
 import json
 import types
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opspec.driver.files import write_atomically
+from opspec.driver.subjects import Subject
 from opspec.emit.starting import KernelLaunch, streamed_tensors
 from opspec.emit.tuning import Candidate, candidates, variant_of
 from opspec.ir.dtypes import DType, DTypeParam
-from opspec.ir.program import Op
-from opspec.schedule.resources import Limits
 from opspec.version import VERSION
 
 if TYPE_CHECKING:
@@ -64,30 +64,6 @@ class Outcome:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
-    """What is tuned: an op of a generated package, loaded. ``name`` is its function's."""
-
-    op: Op
-    driver: Driver
-    launches: tuple[KernelLaunch, ...]
-    name: str
-    limits: Limits
-
-    @property
-    def operator(self) -> Any:
-        """The operator behind the generated function."""
-        return self.driver.function.__globals__[f"_{self.name}__operator"]
-
-    def function(self, tunings: Mapping[Any, Any]) -> Callable[..., Any]:
-        """The generated function with other tunings, and a memory of its own."""
-        made = self.driver.function
-        names = {**made.__globals__, f"_{self.name}__operator": self.operator.trial(dict(tunings))}
-        copy = types.FunctionType(made.__code__, names, made.__name__, made.__defaults__)
-        copy.__kwdefaults__ = made.__kwdefaults__
-        return copy
-
-
 def tune(
     subject: Subject,
     case: Case,
@@ -122,6 +98,29 @@ def tune(
             found[key] = {outcome.best.variant: outcome.best.changes}
         outcomes.append(outcome)
     return outcomes
+
+
+def compile_ahead(subject: Subject, case: Case, *, device: str, count: int, place: str = "cuda") -> int:
+    """Launch what `tune` tries at one shape once, unchecked, for the compiler's cache; how many were launched.
+
+    What fails is left to `tune`, which says so. Choices of a later kernel block are those beside untuned earlier ones.
+    """
+    import torch
+
+    from opspec.runtime.bench.inputs import make_set
+
+    inputs = make_set(subject.driver, case, seed=0, device=place)
+    launched = 0
+    for launch in subject.launches:
+        bucket, choices = _choices(subject, inputs, case, launch, device, count)
+        key = (subject.name, launch.plan.block.name, device, bucket)
+        for candidate in choices:
+            with suppress(Exception):
+                inputs.call(subject.function({key: {candidate.variant: candidate.changes}}))
+                if place == "cuda":
+                    torch.cuda.synchronize()
+                launched += 1
+    return launched
 
 
 def _untuned(subject: Subject, bench: Bench, inputs: Any) -> tuple[Any, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from checking import interpreter
@@ -88,6 +89,45 @@ def test_without_a_gpu_tuning_says_so(capsys, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert main(["tune", str(ROOT / "specs/reduce/softmax.op")]) == 2
     assert "OP624" in capsys.readouterr().err
+
+
+def test_several_specs_without_a_gpu_say_so_once(capsys, monkeypatch):
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert (
+        main(["tune", str(ROOT / "specs/reduce"), str(ROOT / "specs/map/gelu_bias.op"), "--jobs", "2"]) == 2
+    )
+    assert capsys.readouterr().err.count("OP624") == 1
+
+
+def test_processes_that_find_no_gpu_leave_compiling_to_the_tuning(monkeypatch):
+    from opspec.driver.tune_ahead import Task, compile_all
+
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    path = str(ROOT / "specs/reduce/softmax.op")
+    tasks = [
+        Task(path=path, op=op, workload="rows_4k", device="x", count=2, own=limits())
+        for op in ("softmax", "none")
+    ]
+    launched, seconds = compile_all(tasks, 1)
+    assert launched == 0
+    assert seconds > 0.0
+
+
+def test_many_kernels_are_summed_up():
+    from opspec.cli.tune import summary
+    from opspec.driver.tune import Outcome
+
+    def outcome(kernel, untuned, tuned):
+        case = SimpleNamespace(workload="w")
+        return Outcome(op="o", kernel=kernel, case=case, device="d", bucket="", untuned=untuned, tuned=tuned)
+
+    made = [outcome("a", 1.21, 1.0), outcome("b", 1.0, 1.0), outcome("none launched", 0.0, 0.0)]
+    assert list(summary(made)) == [
+        "untuned against tuned, 2 kernels: +10.0% (geometric mean), at most +21.0% (a, w)"
+    ]
+    assert list(summary(made[1:])) == []
 
 
 def test_a_workload_that_is_none_is_refused(capsys):

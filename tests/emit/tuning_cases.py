@@ -15,8 +15,9 @@ from typing import Any
 import torch
 from exact_cases import same
 
+from opspec.driver.subjects import Subject
 from opspec.driver.targets import limits
-from opspec.driver.tune import Subject, probe, store, tune
+from opspec.driver.tune import compile_ahead, probe, store, tune
 from opspec.driver.verify import load_module
 from opspec.emit.package import build_package
 from opspec.frontend import load
@@ -115,6 +116,28 @@ def prepared(text: str, clock: Clock) -> Iterator[Any]:
 def warps(options: dict[str, Any]) -> float:
     """Two warps are best, and the rest the worse the further from it."""
     return 1e-5 * (1 + abs(options["num_warps"] - 2))
+
+
+@case
+def what_is_tried_is_launched_beforehand() -> None:
+    clock = Clock(warps)
+    with prepared(ROWS, clock) as p:
+        launched: list[Any] = []
+        count = Clock.__setattr__
+
+        def hear(self: Any, name: str, value: Any) -> None:
+            count(self, name, value)
+            if name == "options":
+                launched.append(tuple(sorted((k, v) for k, v in value.items() if isinstance(v, (int, str)))))
+
+        Clock.__setattr__ = hear  # type: ignore[method-assign,assignment]
+        try:
+            assert (
+                compile_ahead(p.subject, p.case, device="cpu", count=5, place="cpu") == len(set(launched)) > 3
+            )
+            assert clock.timed == 0
+        finally:
+            del Clock.__setattr__
 
 
 @case
