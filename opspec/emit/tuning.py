@@ -114,11 +114,13 @@ def _changes(text: KernelText, variant: Variant, options: Mapping[str, int]) -> 
     """Every combination of nearby values of what may change."""
     axes: dict[str, tuple[int, ...]] = {}
     held = {text.blocks[a] for a in variant.roles.tile if a in text.blocks}
+    unrolled = {text.blocks.get(f"{a.name}.step") for a in variant.program.axes if a.rows}
     least = 16 if variant.roles.products else 1
     for block in dict.fromkeys(text.blocks.values()):
         if block in held or block not in options:
             continue
-        axes[block] = tuple(v for f in (-2, -1, 0, 1, 2) if (v := _shifted(options[block], f)) >= least)
+        largest = 0 if block in unrolled else 2  # time to compile grows with the square of what is unrolled
+        axes[block] = tuple(v for f in range(-2, largest + 1) if (v := _shifted(options[block], f)) >= least)
     if "GROUP" in options:
         axes["GROUP"] = (1, 4, 8, 16)
     axes["num_warps"] = tuple(w for w in WARPS if options["num_warps"] / 4 <= w <= options["num_warps"] * 4)

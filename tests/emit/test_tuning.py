@@ -83,6 +83,16 @@ def test_a_block_that_holds_a_whole_axis_stays():
     assert all("BLOCK_N" not in c.changes for c in found)
 
 
+def test_what_is_unrolled_does_not_grow():
+    one = launch("scan/decayed_scan.op")
+    options = {"BLOCK_T": 4, "BLOCK_C": 64, "ROWS_T": 32, "num_warps": 2, "num_stages": 1}
+    name = next(t.name for t in one.texts if "ROWS_T" in t.blocks.values())
+    found = candidates(one, name, options, {"b": 8, "t": 4096, "c": 2048}, 16, limits())
+    rows = {c.changes.get("ROWS_T", 32) for c in found}
+    assert max(rows) == 32
+    assert min(rows) < 32
+
+
 def test_without_a_gpu_tuning_says_so(capsys, monkeypatch):
     import torch
 
