@@ -56,6 +56,11 @@ def check_spec(spec: Spec) -> tuple[tuple[Diagnostic, ...], int, int, int]:
         module, warnings = load_with_warnings(spec.path)
     except Failure as failure:
         return failure.diagnostics, 2, 0, 0
+    from opspec.schedule.prepare import refusals
+
+    refused = refusals(module)
+    if refused:
+        return (*warnings, *refused), 2, 0, 0
     several = any(len(op.boundaries[0].kernels) > 1 for op in module.ops)
     if module.pipelines or module.evidence or module.ledgers or several:
         from opspec.analysis.lints import lints

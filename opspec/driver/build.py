@@ -84,8 +84,9 @@ def _build_one(spec: Spec, out: Path, report: Report, cache: _Cache | None, *, d
     from opspec.frontend import load_with_warnings
 
     module, warnings = load_with_warnings(spec.path)
-    report.warnings += warnings
     package = build_package(module, spec.shown, limits(), debug=debug)
+    warnings = (*warnings, *package.warnings)
+    report.warnings += warnings
     changed = tuple(n for n in FILES if read_text(out / spec.package / n) != package.files[n])
     built = Built(spec=spec, files=package.files, changed=changed, skipped=package.skipped)
     if cache is not None:

@@ -57,9 +57,11 @@ def find_specs(paths: Iterable[str]) -> list[Spec]:
             raise Failure(
                 Diagnostic(
                     code=NOT_FOUND,
-                    message=f"there is no file or folder `{text[:200]}`",
+                    message=f"`{text[:200]}` is neither a file nor a folder"
+                    if path.exists()
+                    else f"there is no file or folder `{text[:200]}`",
                     span=None,
-                    help=_near(path),
+                    help="" if path.exists() else _near(path),
                 )
             )
         if not files:

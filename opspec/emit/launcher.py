@@ -223,6 +223,8 @@ class _Launcher(Starts):
                     continue
                 for axis in node.over:
                     extent = k.plan.block.axis(axis).extent
+                    if extent.constant is not None and extent.constant >= 1:
+                        continue
                     test = f"{host_int(extent, self.names)} >= 1"
                     text = f"{extent} >= 1 (a {node.monoid} over nothing has no value)"
                     found[test] = (test, text, sorted(extent.dims()))

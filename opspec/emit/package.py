@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from opspec.diagnostics import Diagnostic
 from opspec.emit.bench import DriverModel, driver_model
 from opspec.emit.configure import Sizes, configure, stream_steps, stream_warps
 from opspec.emit.costs import CostFunction, cost_function, cost_lines, cost_text
@@ -43,6 +44,7 @@ from opspec.schedule.graph import Load, Store
 from opspec.schedule.parted import with_parts
 from opspec.schedule.plan import Plan, Variant, schedule_kernel
 from opspec.schedule.resources import Limits
+from opspec.schedule.serial import serial
 from opspec.schedule.split import Split
 from opspec.schedule.totals import typical_of
 from opspec.version import VERSION
@@ -58,6 +60,7 @@ class Package:
     files: dict[str, str]
     launches: dict[tuple[str, str], tuple[KernelLaunch, ...]]
     skipped: tuple[tuple[str, str, str], ...]
+    warnings: tuple[Diagnostic, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +159,7 @@ def build_package(
     """
     launches: dict[tuple[str, str], tuple[KernelLaunch, ...]] = {}
     skipped: list[tuple[str, str, str]] = []
+    warnings: list[Diagnostic] = []
     for spoken in module.ops:
         op = with_parts(spoken, typical_of(module.workloads_of(spoken.name)))
         for boundary in op.boundaries:
@@ -167,6 +171,7 @@ def build_package(
                 schedule_kernel(op, boundary, each, typical=typical, reserved=_reserved(op))
                 for each in boundary.kernels
             ]
+            warnings += [w for p in plans if (w := serial(p.graph, typical)) is not None]
             single = next(b for b in spoken.boundaries if b.name == boundary.name)
             found: list[KernelLaunch] = []
             for k, plan in enumerate(plans):
@@ -196,7 +201,7 @@ def build_package(
         )
         + "\n",
     }
-    return Package(files=files, launches=launches, skipped=tuple(skipped))
+    return Package(files=files, launches=launches, skipped=tuple(skipped), warnings=tuple(warnings))
 
 
 def _cost_data(module: Module, op: Op) -> dict[str, Any]:

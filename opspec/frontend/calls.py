@@ -162,7 +162,7 @@ def _inline(expr: s.Call, function: s.Function, draft: Draft, env: Env) -> Value
             )
         )
     if draft.inlined >= MAX_INLINING:
-        scope.fail(forms.too_deep(expr.span, MAX_INLINING))
+        scope.fail_once(forms.too_deep(expr.span, MAX_INLINING))
     outer = _bind_indices(binders, draft, env)
     arguments = _restricted(draft.lower_all(expr.arguments, outer), expr, function, draft, outer)
     local: dict[str, Local] = {}

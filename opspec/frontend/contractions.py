@@ -27,7 +27,9 @@ def off_the_matrix_units(op: Op) -> list[Diagnostic]:
         if operand is not None:
             place = operand.span if operand.span and operand.span.source == value.span.source else value.span
             text = place.text if place != value.span and len(place.text) < 40 else "an operand"
-            several = operand not in pair
+            several = (
+                "" if operand in pair else "over" if (operand, True) in _factors(value.body) else "times"
+            )
             kind = operand.dtype.name
             found.append(
                 in_statement(
@@ -45,14 +47,14 @@ def _inexact(
     makes one, since it multiplies an operand."""
     summed = {r.index for r in reduce.ranges}
     found = [x for x in pair if not _exact(x, op, home, kernel)]
-    further = [f for f in _factors(reduce.body) if f not in pair and free_indices(f) & summed]
+    further = [f for f, _ in _factors(reduce.body) if f not in pair and free_indices(f) & summed]
     return next(iter([*found, *further]), None)
 
 
 def operand_pair(reduce: Reduce) -> tuple[Value, Value] | None:
     """The two factors of a contraction (rule 17): both carry a summed index, over different indices."""
     summed = {r.index for r in reduce.ranges}
-    factors = [f for f in _factors(reduce.body) if free_indices(f) & summed]
+    factors = [f for f, divides in _factors(reduce.body) if free_indices(f) & summed and not divides]
     widest = sorted(factors, key=lambda f: -len(free_indices(f)))
     other = (f for f in widest if free_indices(f) != free_indices(widest[0]))
     pair = (widest[0], next(other, widest[0])) if widest else None
@@ -75,10 +77,15 @@ def _lone(reduce: Reduce, wide: Value, narrow: Value) -> bool:
     )
 
 
-def _factors(value: Value) -> list[Value]:
-    if isinstance(value, Binary) and value.op == "mul":
-        return [*_factors(value.a), *_factors(value.b)]
-    return [value]
+def _factors(value: Value) -> list[tuple[Value, bool]]:
+    """The factors of a product in order of writing; True marks one that divides."""
+    match value:
+        case Binary(op="mul", a=a, b=b):
+            return [*_factors(a), *_factors(b)]
+        case Binary(op="div", a=a, b=b):
+            return [*_factors(a), (b, True)]
+        case _:
+            return [(value, False)]
 
 
 def _exact(value: Value, op: Op, home: dict[str, str], kernel: str) -> bool:

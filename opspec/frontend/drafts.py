@@ -61,9 +61,9 @@ class Draft:
         self.depth += 1
         try:
             if self.depth > MAX_DEPTH:
-                scope.fail(forms.too_deep(expr.span, MAX_DEPTH))
+                scope.fail_once(forms.too_deep(expr.span, MAX_DEPTH))
             if scope.nodes > MAX_NODES:
-                scope.fail(forms.too_much(expr.span, MAX_NODES))
+                scope.fail_once(forms.too_much(expr.span, MAX_NODES))
             return self.lowering(expr, self, env)
         finally:
             self.depth -= 1

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 
 from opspec.diagnostics import Diagnostic
 from opspec.frontend import syntax as s
 from opspec.frontend.faults import names, values
+from opspec.frontend.faults.naming import short
 from opspec.frontend.scope import Axis, Env, IndexVar, OpScope, Pack, Skip
 from opspec.ir.dtypes import choices
 from opspec.ir.integers import ONE, Datum, Index, Int, dim, floor_div, greatest, least, mod
 from opspec.ir.values import Extent, Literal, Read, Value
+from opspec.source import Span
 
 MAX_TERMS = 400
 MAX_ATOMS = 1_000  # in the operands of a division, nested ones included
 
 
 class NotInteger(Exception):
-    """The expression is none of dims, indices and integers; carries the fault to report."""
+    """The expression is none of dims, indices and integers; carries the fault to report, and the declaration that
+    is its cause where one is: what else that makes wrong is not told again."""
 
-    def __init__(self, diagnostic: Diagnostic) -> None:
+    def __init__(self, diagnostic: Diagnostic, cause: str = "") -> None:
         super().__init__(diagnostic.message)
-        self.diagnostic = diagnostic
+        self.diagnostic, self.cause = diagnostic, cause
 
 
 def integer(expr: s.Expr, scope: OpScope, env: Env) -> Int:
@@ -30,6 +33,10 @@ def integer(expr: s.Expr, scope: OpScope, env: Env) -> Int:
     try:
         return try_integer(expr, scope, env)
     except NotInteger as e:
+        if e.cause in scope.blamed:
+            raise Skip from e
+        if e.cause:
+            scope.blamed.add(e.cause)
         scope.fail(e.diagnostic)
 
 
@@ -140,7 +147,11 @@ def value_to_integer(value: Value) -> Int | None:
             return None
 
 
-_EARLIER = "compute it in an op before this one, and take it as a parameter of integers"
+def _picked(text: str) -> str:
+    return (
+        f"pick an element by it with `sum[k](where(k == {short(text)}, …, 0))`, or compute it in an op before this one "
+        "and take it as a parameter of integers"
+    )
 
 
 def _datum(expr: s.Subscript, scope: OpScope, env: Env) -> Int:
@@ -149,13 +160,18 @@ def _datum(expr: s.Subscript, scope: OpScope, env: Env) -> Int:
         raise _not(expr, "is no integer of dims and indices")
     tensor = scope.tensors.get(expr.name.text)
     if tensor is None:
+        if expr.name.text in scope.broken:
+            raise Skip
         if expr.name.text in scope.defines:
-            raise _not(expr, "is computed; an index or bound is read from an input tensor", _EARLIER)
+            why = "is computed; an index or bound is read from an input tensor"
+            raise _not(expr, why, _picked(expr.span.text), scope.defines[expr.name.text].span)
         raise NotInteger(names.unknown(expr.name.span, expr.name.text, candidates(scope, env)))
     if choices(tensor.dtype)[0].kind == "float":
-        raise _not(expr, f"is read from a tensor of `{tensor.dtype.name}`, not of integers")
+        why = f"is read from a tensor of `{tensor.dtype.name}`, not of integers"
+        raise _not(expr, why, f"declare `{tensor.name}` as `i32` or `i64`", tensor.span)
     if tensor.role != "in":
-        raise _not(expr, "is read from an output; an index or bound is read from an input tensor", _EARLIER)
+        why = "is read from an output; an index or bound is read from an input tensor"
+        raise _not(expr, why, _picked(expr.span.text), tensor.span)
     if expr.otherwise is not None:
         raise _not(expr, "has an `else`, which an index or bound cannot have")
     if len(expr.indices) != len(tensor.extents):
@@ -199,16 +215,22 @@ def note_axes(
 
 
 def _note_offset(index: Int, expr: s.Expr, axis: Axis, env: Env) -> None:
-    """Tell an index that stands on an axis with an offset of dims alone about that axis."""
+    """Tell an index that stands on an axis with an offset of dims alone, or with a factor of it, about that axis."""
     found = {
         v.name: v
         for part in s.walk(expr)
         if isinstance(part, s.Name) and (v := _variable(part, env)) is not None
     }
-    if len(found) == 1 and not index.tensors():
-        (name, var), *_ = found.items()
-        if not (index - Int.of(Index(name))).free_indices():
+    if index.tensors():
+        return
+    for name, var in found.items():
+        rest = index - Int.of(Index(name))
+        if not rest.free_indices():
             var.beside.append(axis)
+            continue
+        factor = next((c for m, c in index.terms if m == ((Index(name), 1),)), 0)
+        if factor > 1 and (part := floor_div(axis.upper, Int.of(factor))) * factor == axis.upper:
+            var.beside.append(replace(axis, upper=part, whole=axis.upper))
 
 
 def _variable(expr: s.Expr, env: Env) -> IndexVar | None:
@@ -293,5 +315,6 @@ def comparison(op: str, a: Int, b: Int) -> list[Int]:
             return []
 
 
-def _not(expr: s.Expr, why: str, help: str = "") -> NotInteger:
-    return NotInteger(values.integer(expr.span, expr.span.text, why, help))
+def _not(expr: s.Expr, why: str, help: str = "", declared: Span | None = None) -> NotInteger:
+    cause = "" if not isinstance(expr, s.Subscript) or declared is None else expr.name.text
+    return NotInteger(values.integer(expr.span, expr.span.text, why, help, declared), cause)

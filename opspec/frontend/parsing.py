@@ -133,6 +133,7 @@ _RESERVED = {"AND", "OR", "NOT", "FOR", "ELSE", "IN", "USING"}
 
 
 _OPERATORS = {"SIGN", "TIMES", "COMPARE"}
+_CLOSERS = ("RPAR", "RSQB", "RBRACE")
 
 
 @lru_cache(maxsize=1)
@@ -170,6 +171,9 @@ def _advice(token: Token, previous: Token | None, accepted: set[str]) -> str:
             return close
     if previous.type == "NAME" and "COLON" in accepted and nearest(str(previous), ("inout",)):
         return "did you mean `inout`?"
+    closing = [k for k in _CLOSERS if k in accepted]
+    if previous.type == "COMMA" and closing:
+        return _behind_comma(token, _WORDS[closing[0]])
     if token.type == "EQUAL" and "COMPARE" in accepted:
         return "equality is written `==`"
     if str(token) in ("if", "elif", "while", "return", "lambda") and token.type == "NAME":
@@ -189,6 +193,15 @@ def _advice(token: Token, previous: Token | None, accepted: set[str]) -> str:
     if previous.type.isalpha() and str(previous) in _ITEMS and token.type == "EQUAL":
         return f"`{previous}` is a word of the language here; choose another name"
     return ""
+
+
+def _behind_comma(token: Token, closing: str) -> str:
+    """Behind the last element of a list stands something that is none."""
+    if token.type == "COMMA":
+        return "take one of the two commas out"
+    if token.type in ("ARROW", "LBRACE", *_CLOSERS):
+        return f"the list is still open: close it with {closing} before `{token}`"
+    return f"take `{token}` out: a comma may be the last of a list"
 
 
 def _expected(accepted: set[str]) -> str:

@@ -45,6 +45,7 @@ def _plain(var: IndexVar, conditions: list[Int], scope: OpScope) -> Range | None
             return Range(index=var.name, lower=_low(low, facts), upper=u)
     if len(axes) > 1:
         first, second = axes[0], axes[1]
+        smallest = _smallest(axes, scope)
         scope.fail(
             names.extents(
                 second.span,
@@ -54,6 +55,7 @@ def _plain(var: IndexVar, conditions: list[Int], scope: OpScope) -> Range | None
                 first.span,
                 first.words,
                 second.words,
+                str(smallest[0].upper) if len(smallest) == 1 else "",
             )
         )
     return Range(index=var.name, lower=_low(low, facts), upper=axes[0].upper)
@@ -111,8 +113,8 @@ def _reaching(var: IndexVar, conditions: list[Int], known: dict[str, Range], dra
                 promised = _promised(u + 1, draft.scope)
                 if promised is not None:
                     return Range(index=var.name, upper=promised)
-    near = next(((str(a.upper), a.words, a.span) for a in var.beside), None)
-    dims = {*draft.scope.dims, *draft.scope.derived}
+    near = next(((str(a.upper), str(a.whole or a.upper), a.words, a.span) for a in var.beside), None)
+    dims = [*draft.scope.dims, *draft.scope.derived]
     return draft.scope.fail(names.no_extent(var.span, var.shown, dims, near))
 
 

@@ -110,7 +110,15 @@ def _axis(
                 text = place.text if k < len(written) else shown(index, draft)
                 draft.scope.report.append(
                     domains.out_of_range(
-                        place, text, axis, str(upper), over, "", where, needed=_of_dims(goal)
+                        place,
+                        text,
+                        axis,
+                        str(upper),
+                        over,
+                        "",
+                        where,
+                        needed=_of_dims(goal),
+                        within=_of_index(goal, draft),
                     )
                 )
             return False
@@ -123,6 +131,20 @@ def _of_dims(goal: Int) -> str:
         return ""
     constant = next((c for m, c in goal.terms if not m), 0)
     return f"{goal - constant} >= {-constant}"
+
+
+def _of_index(goal: Int, draft: Draft) -> str:
+    """``n < N - 1`` for ``N - 2 - n >= 0``; nothing where the goal has other than one index."""
+    found = bounds.interval(min(goal.free_indices()), [goal]) if len(goal.free_indices()) == 1 else None
+    if found is None or goal.tensors():
+        return ""
+    (name,) = goal.free_indices()
+    var = draft.variables.get(name)
+    written = name if var is None else var.shown
+    lower, upper = found
+    if len(lower) + len(upper) != 1:
+        return ""
+    return f"{written} < {upper[0] + 1}" if upper else f"{written} >= {lower[0]}"
 
 
 def shown(index: Int, draft: Draft) -> str:
@@ -156,6 +178,7 @@ def _data(value: Int, facts: Facts, draft: Draft, span: Span | None, *, report: 
                             "",
                             tensor.span,
                             needed=_of_dims(goal),
+                            within=_of_index(goal, draft),
                         )
                     )
     return fine

@@ -267,6 +267,7 @@ def _guarded(
                 expr.conditions[0].span,
                 expr.conditions[0].span.text,
                 "an arg-reduction over chosen data is `argmax[i](where(condition, x, -inf))`",
+                "cannot bound the domain of an arg-reduction",
             )
         )
     if monoid in ("max", "min"):

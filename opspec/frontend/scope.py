@@ -30,13 +30,15 @@ class Axis:
     """Where an index stands bare: the extent it gets there, in words and with its place.
 
     ``weak``: inside an index or bound that is read from a tensor (``offs[e]``), which
-    counts only where the index stands bare nowhere else.
+    counts only where the index stands bare nowhere else. ``whole``: the extent of an axis that
+    it stands on with a factor, of which ``upper`` is the quotient.
     """
 
     upper: Int
     words: str
     span: Span
     weak: bool = False
+    whole: Int | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -45,7 +47,7 @@ class IndexVar:
 
     ``conditions`` mention it and may give it its extent; ``extra`` are those that every
     reduction over it takes over (conditions after ``for`` on an index of a function call).
-    ``beside``: axes that it stands on with an offset (``n - 1``), for messages.
+    ``beside``: axes that it stands on with an offset (``n - 1``) or a factor (``2 * n``), for messages.
     ``shared``: a function reduces over it and its value depends on it, so that conditions
     of one do not cut the other.
     """
@@ -139,6 +141,8 @@ class OpScope:
     parts: dict[str, int] = field(default_factory=dict)
     promised: set[str] = field(default_factory=set)
     broken: set[str] = field(default_factory=set)
+    # what was reported once for all that it makes wrong
+    blamed: set[str] = field(default_factory=set)
     distinct: set[str] = field(default_factory=set)
     facts: Facts = field(default_factory=Facts)
     places: dict[Int, Span] = field(default_factory=dict)
@@ -149,6 +153,13 @@ class OpScope:
         """Report and leave the construct out."""
         self.report.append(diagnostic)
         raise Skip
+
+    def fail_once(self, diagnostic: Diagnostic) -> NoReturn:
+        """Report a limit of the op the first time that something goes over it."""
+        if diagnostic.message in self.blamed:
+            raise Skip
+        self.blamed.add(diagnostic.message)
+        self.fail(diagnostic)
 
     def check_index(self, name: s.Name) -> None:
         """Refuse an index whose name already means something where an index can stand."""

@@ -10,7 +10,8 @@ from collections.abc import Container
 
 import numpy as np
 
-from opspec.ir.values import Binary, Read, Value
+from opspec.ir.dtypes import F32
+from opspec.ir.values import Binary, Read, Reduce, Unary, Value
 from opspec.reference.bounded import UNIT, Bounded, operand
 from opspec.reference.combine import summed
 from opspec.reference.rounding import Array
@@ -24,6 +25,21 @@ def factors(value: Value) -> tuple[Value, ...]:
     if isinstance(value, Binary) and value.op == "mul":
         return factors(value.a) + factors(value.b)
     return (value,)
+
+
+def operands(value: Reduce) -> tuple[Value, ...]:
+    """The values that a sum multiplies. One that divides the product is a factor, too, where operands may be rounded
+    (rule 10): it may divide an operand before that is rounded."""
+    if value.using is None:
+        return factors(value.body)
+    product, divisors = value.body, list[Value]()
+    while isinstance(product, Binary) and product.op == "div" and product.a.dtype is F32:
+        divisors.append(product.b)
+        product = product.a
+    found = factors(product)
+    if len(found) < 2:
+        return factors(value.body)
+    return (*found, *(Unary(op="reciprocal", x=d, dtype=F32) for d in divisors))
 
 
 def is_raw(value: Value, computed: Container[str]) -> bool:

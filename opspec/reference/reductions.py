@@ -13,7 +13,7 @@ from opspec.reference.bounded import Bounded, known
 from opspec.reference.boxes import Box
 from opspec.reference.casts import entering
 from opspec.reference.combine import counted, reduce
-from opspec.reference.contract import contract, factors, is_raw
+from opspec.reference.contract import contract, is_raw, operands
 from opspec.reference.values import Values
 
 
@@ -27,41 +27,41 @@ class Reductions(Values):
     def fits(self, value: Reduce, box: Box, whole: Box) -> bool:
         """Whether a matrix product needs no array of the whole box, but only of each operand's part."""
         sizes = {a.name: a.size for a in whole.axes}
-        parts = factors(value.body)
+        parts = operands(value)
         own = [math.prod(sizes[i] for i in free_indices(f) if i in sizes) for f in parts]
         return value.monoid == "sum" and len(parts) == 2 and max(*own, box.points) <= 8 * boxes.LIMIT
 
     def factors(self, value: Reduce, whole: Box, strict: bool) -> list[Bounded]:
         """The operands that a sum multiplies, rounded as it allows; otherwise its body alone."""
-        parts = factors(value.body) if value.monoid == "sum" else (value.body,)
-        operands = [self.value(f, whole.indices(), strict) for f in parts]
+        parts = operands(value) if value.monoid == "sum" else (value.body,)
+        found = [self.value(f, whole.indices(), strict) for f in parts]
         if len(parts) == 1:
-            return operands
+            return found
         raw = [is_raw(f, self.defines) for f in parts]
         if len(parts) > 2:
             # of several factors an operand is a product, which a format holds no longer: one of three, both of more
             rounded = min(2, len(parts) - 2 + raw.count(False))
             for k in [k for k, stored in enumerate(raw) if stored][: max(rounded - raw.count(False), 0)]:
                 raw[k] = False
-        return [entering(x, value.using, raw=r) for x, r in zip(operands, raw, strict=True)]
+        return [entering(x, value.using, raw=r) for x, r in zip(found, raw, strict=True)]
 
-    def product(self, value: Reduce, operands: list[Bounded], box: Box, whole: Box) -> Bounded | None:
+    def product(self, value: Reduce, found: list[Bounded], box: Box, whole: Box) -> Bounded | None:
         """The reduction as a matrix product, or None where it is none."""
-        if value.monoid != "sum" or len(operands) != 2:
+        if value.monoid != "sum" or len(found) != 2:
             return None
         axes = tuple(range(len(box.axes), len(whole.axes)))
-        return contract(operands[0], operands[1], whole.mask, whole.shape, axes)
+        return contract(found[0], found[1], whole.mask, whole.shape, axes)
 
     def reduce(self, define: Define, value: Reduce, box: Box, whole: Box, strict: bool) -> Bounded:
         """A reduction at every point of ``box``; ``whole`` has its ranges as further axes."""
         axes = tuple(range(len(box.axes), len(whole.axes)))
         strict = strict or value.monoid in ("argmax", "argmin")
-        operands = self.factors(value, whole, strict)
-        fast = self.product(value, operands, box, whole)
+        found = self.factors(value, whole, strict)
+        fast = self.product(value, found, box, whole)
         if fast is not None:
             return fast
-        body = operands[0]
-        for x in operands[1:]:
+        body = found[0]
+        for x in found[1:]:
             body = pointwise.binary("mul", body, x, precise=strict)
         result = reduce(value.monoid, body, whole.mask, whole.shape, axes)
         if value.monoid in ("sum", "prod", "any", "all"):

@@ -68,21 +68,23 @@ def build_block(op: Op, boundary: Boundary, kernel: Kernel) -> Block:
     for define in body:
         for read in _local_reads(define, local):
             for position, (at, own) in enumerate(zip(read.indices, local[read.name].indices, strict=True)):
-                name = at.index
+                name, source = at.index, local[read.name]
+                said = _said(source)
+                where = Note(f"{said} is computed here", source.span)
                 if name is None:
                     raise unfusable(
-                        f"`{read.name}` is read at `{at}` in the block that computes it",
+                        f"{said} is read at `{at}` in the block that computes it",
                         read.span or define.span,
-                        Note(f"`{read.name}` is computed here", local[read.name].span),
-                        help=f"put the statement that reads axis {position + 1} of `{read.name}` elsewhere "
-                        f"into a `kernel` block of its own{_walked(at, own)}",
+                        where,
+                        help=f"put the statement that reads axis {position + 1} of {said} elsewhere "
+                        f"into a `kernel` block of its own{_walked(at, own) or _inlined(source)}",
                     )
                 if not groups.join((define.name, name), (read.name, own)):
                     raise unfusable(
-                        f"`{define.origin}` needs `{read.name}` at two different points of one axis",
+                        f"`{define.origin}` needs {said} at two different points of one axis",
                         read.span or define.span,
-                        Note(f"`{read.name}` is computed here", local[read.name].span),
-                        help=f"split the block in two where `{read.name}` is handed over, or write its value out "
+                        where,
+                        help=f"split the block in two where {said} is handed over, or write its value out "
                         "at one of the points: the launch then computes it twice",
                     )
     _join_letters(groups)
@@ -113,6 +115,21 @@ def _walked(at: Int, own: str) -> str:
             whole = f"`{own} * {step}` and an index for the rest"
             return f", or write `{num.index}` as {whole}, so that it is read at `{own}`"
     return ""
+
+
+def _inlined(define: Define) -> str:
+    """A value that takes no sum can as well be computed at both points, if that is written."""
+    if isinstance(define.value, Reduce | Scan):
+        return ""
+    return f", or write what {_said(define)} is at both points (a `fn` says it once): the launch computes it twice"
+
+
+def _said(define: Define) -> str:
+    """What a statement computes, in words of the spec: temporaries have no name there."""
+    if define.kind != "temp":
+        return f"`{define.origin}`"
+    kind = define.value.monoid if isinstance(define.value, Reduce | Scan) else "value"
+    return f"the {kind} in `{define.origin}`"
 
 
 def _crossing(boundary: Boundary) -> tuple[Tensor, ...]:

@@ -107,10 +107,11 @@ class Parting:
         return without_unused(body, {}, frozenset(_of_parts(d.name) for d in self.groups.totals))
 
     def _second(self, later: frozenset[str]) -> tuple[Define, ...]:
-        """The totals, and what depends on them alone."""
-        own = tuple(d for d in self.groups.before if not set(d.indices) & set(self.groups.over))
-        own = tuple(replace(d, output=None) for d in own)
-        body = (*own, *map(self._total, self.groups.totals), *self.groups.middle)
+        """The totals, and what depends on them alone; in the order of the block, as a total about a mean needs it."""
+        before, totals, middle = self.groups.before, self.groups.totals, self.groups.middle
+        own = [replace(d, output=None) for d in before if not set(d.indices) & set(self.groups.over)]
+        made = {d.name: d for d in (*own, *map(self._total, totals), *middle)}
+        body = tuple(made[d.name] for d in self.block.body if d.name in made)
         kept = without_unused(body, {}, (later | self.elsewhere) - {d.name for d in own})
         plain = {d.name for d in kept if d.storage is None and d.output is None and d.value.dtype is not F32}
         return tuple(replace(d, storage=d.value.dtype) if d.name in plain else d for d in kept)

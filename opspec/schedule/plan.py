@@ -7,11 +7,9 @@ from dataclasses import dataclass, replace
 
 from opspec.ir.integers import Int
 from opspec.ir.program import Boundary, Kernel, Op
-from opspec.ir.values import Read, walk
 from opspec.schedule.aside import repeats
 from opspec.schedule.begun import begin_sums
-from opspec.schedule.block import Block, build_block
-from opspec.schedule.constants import make_apart
+from opspec.schedule.block import Block
 from opspec.schedule.expand import expand_sums
 from opspec.schedule.exponent import fold_exponentials
 from opspec.schedule.extremes import pair_extremes
@@ -23,11 +21,11 @@ from opspec.schedule.names import Names
 from opspec.schedule.packed import keeps_bytes_together, packed_axes
 from opspec.schedule.peel import peel
 from opspec.schedule.place import place
+from opspec.schedule.prepare import whole_block
 from opspec.schedule.rebase import rebase_sums
 from opspec.schedule.refuse import unfusable, unsupported
 from opspec.schedule.rewrites import Applied, invert_divisors, pull_factors, share_equal, share_loads
 from opspec.schedule.roles import Roles, assign_roles
-from opspec.schedule.select import select_elements
 from opspec.schedule.shorten import shorten
 from opspec.schedule.sides import gather_sides
 from opspec.schedule.split import Split, split_stream
@@ -69,17 +67,7 @@ def schedule_kernel(
     ``reserved``: identifiers that block variables must not take.
     Raises ``Failure`` where one launch can't carry the block or a construct has no emitter.
     """
-    elsewhere = {
-        n.name
-        for k in boundary.kernels
-        if k.name != kernel.name
-        for d in k.body
-        for n in walk(d.value)
-        if isinstance(n, Read)
-    }
-    kernel, apart = make_apart(kernel, elsewhere)
-    kernel, selected = select_elements(kernel)
-    block = build_block(op, boundary, kernel)
+    block, joined = whole_block(op, boundary, kernel)
     graph, shared = share_equal(share_loads(build_graph(block)))
     if not graph.nodes:
         names = ", ".join(f"`{n}`" for n in dict.fromkeys(d.origin for d in block.body))
@@ -93,7 +81,7 @@ def schedule_kernel(
     graph, inverted = invert_divisors(graph)
     graph, rebased = rebase_sums(graph)
     graph, lent = lend_rows(graph)
-    rewrites = (*apart, *selected, *shared, *pulled, *sided, *expanded, *inverted, *rebased, *lent)
+    rewrites = (*joined, *shared, *pulled, *sided, *expanded, *inverted, *rebased, *lent)
     variants = []
     packed = packed_axes(graph)
     assigned = assign_roles(graph, typical)

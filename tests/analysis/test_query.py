@@ -85,6 +85,7 @@ def test_words_are_answers(ask):
 
 def test_parts_of_costs(ask):
     assert ask("decode", "flops.sfu.exp").symbolic == "B * Hq * T"
+    assert ask("decode", "flops.sfu.sin").value == 0  # a kind of operation that the op has none of
     assert ask("decode", "bytes.read[k]").symbolic == "2 * B * D * Hkv * T"
     assert ask("decode", "flops[flash_decode] - flops").value == 0
     assert ask("latent_block", "bytes[qkv]", boundary="three").symbolic == ask(

@@ -116,3 +116,16 @@ def test_newlines_bom_and_locale_change_nothing(tmp_path):
         (folder / "scale.op").write_bytes(raw.replace(b"x[m]", b"z[m]"))
         assert "scale.op:4:16" in shell("check", "scale.op", cwd=folder).out
     assert all(files == seen["lf"] for files in seen.values())
+
+
+def test_a_block_that_no_launch_carries_is_not_good(opspec, tmp_path):
+    path = tmp_path / "neighbours.op"
+    path.write_text(
+        "op f[N](x: f32[N]) -> y: f32[N] {\n  kernel k {\n    e[n] = exp(x[n])\n"
+        "    y[n] = e[n] - (e[n - 1] else 0)\n  }\n}\n"
+    )
+    ran = opspec("check", str(path))
+    assert ran.status == 2
+    assert "error[OP641]: `e` is read at `n - 1` in the block that computes it" in ran.out
+    assert "neighbours.op:4:" in ran.out
+    assert "or write what `e` is at both points (a `fn` says it once)" in ran.out

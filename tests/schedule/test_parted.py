@@ -131,3 +131,18 @@ def test_totals_over_everything_are_split_as_before():
     module = load_text(text)
     op = with_parts(module.ops[0], typical_of(module.workloads_of("f")))
     assert [k.name for k in op.boundaries[0].kernels] == ["k_parts", "k"]
+
+
+def test_statistics_about_a_mean_that_is_a_result_come_in_order():
+    """The variance joins its parts about ``mu``, which the second launch must have by then."""
+    text = (
+        "op f[N, C, S](x: bf16[N, C, S]) -> y: bf16[N, C, S], mu: f32[C], v: f32[C] {\n"
+        "  require N * S >= 1\n"
+        "  kernel a { mu[c] = mean[n, s](x[n, c, s])\n  v[c] = mean[n, s](square(x[n, c, s] - mu[c])) }\n"
+        "  kernel b { y[n, c, s] = x[n, c, s] - mu[c] * v[c] }\n}\n"
+        "workload w for f { N = 32, C = 64, S = 3136 }\n"
+    )
+    made = split(text)
+    assert [k.name for k in made.kernels] == ["a_parts", "a", "b"]
+    order = [d.origin for d in made.kernels[1].body if d.kind == "value" or d.name.endswith("sum.1")]
+    assert order.index("mu") < order.index("v")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from opspec.ir.values import Binary
+
 TEXT = """op f[M, N, K](x: bf16[M, K], w: bf16[K, N], g: f32[K], s: f32[N], r: f32[M, K]) -> y: f32[M, N] {{
   kernel k {{ y[m, n] = sum[k] {using} ({body}) }}
 }}
@@ -37,3 +39,13 @@ def test_a_factor_of_both_free_indices_stays_where_it_is(plan):
         "  kernel k { y[m, n] = sum[k](x[m, k] * w[k, n] * g[m, n, k]) }\n}\n"
     )
     assert not found.variants[-1].roles.products
+
+
+@pytest.mark.parametrize(
+    "body", ["x[m, k] * w[k, n] / g[k]", "x[m, k] / g[k] * w[k, n]", "w[k, n] * (x[m, k] / r[m, k])"]
+)
+def test_what_divides_divides_its_side(plan, body):
+    found = plan(TEXT.format(using="using bf16", body=body))
+    (product,) = found.variants[-1].roles.products.values()
+    assert product.unit
+    assert any(isinstance(side, Binary) and side.op == "div" for side in (product.a, product.b))

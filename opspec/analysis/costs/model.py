@@ -9,9 +9,38 @@ from typing import Literal as L
 import sympy
 
 from opspec.ir.dtypes import Storage
+from opspec.ir.values import TRANSCENDENTAL
 
 Unit = L["tensor", "vector", "sfu"]
 UNITS: tuple[Unit, ...] = ("tensor", "vector", "sfu")
+KINDS: dict[str, frozenset[str]] = {  # of operations that a unit other than the matrix unit does
+    "sfu": TRANSCENDENTAL,
+    "vector": frozenset(
+        [
+            "add",
+            "sub",
+            "mul",
+            "min",
+            "max",
+            "and",
+            "or",
+            "floordiv",
+            "mod",
+            "compare",
+            "select",
+            "abs",
+            "round",
+            "floor",
+            "ceil",
+            "sum",
+            "prod",
+            "any",
+            "all",
+            "argmax",
+            "argmin",
+        ]
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from opspec.analysis.export import number
 from opspec.analysis.forms import evaluate, tidy
 from opspec.analysis.machine import Machine
 from opspec.analysis.query.answer import Answer, Moved, Why, python_form
-from opspec.analysis.query.context import refuse
+from opspec.analysis.query.context import OPEN, refuse
 from opspec.analysis.query.distribution import Mean
 from opspec.analysis.query.evaluate import Evaluator
 from opspec.analysis.query.parse import Asked, At, Call, Close, Name, On, Operation, Tends
@@ -55,7 +55,7 @@ def query(
     unit = "resource" if quantity.word and is_bound(asked) else str(quantity.unit)
     shown = tidy(form.value if value is not None else quantity.value)
     if not quantity.word and not _can_be_written(shown):
-        raise refuse(NO_ANSWER, "no exact answer is known for this form", asked.span)
+        raise refuse(NO_ANSWER, "no exact answer is known for this form", asked.span, OPEN)
     return Answer(
         op=op.name,
         expr=text,

@@ -18,6 +18,8 @@ from opspec.diagnostics import Code, Diagnostic, Failure
 from opspec.ir.program import Op, Require
 from opspec.source import Source, Span
 
+OPEN = "give a workload with `--at`, or dims with `--set`"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:

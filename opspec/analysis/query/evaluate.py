@@ -13,6 +13,7 @@ from opspec.analysis.codes import BAD_QUERY, BAD_UNITS, NO_ANSWER
 from opspec.analysis.forms import evaluate, tidy, unbound
 from opspec.analysis.lattice.symbols import symbol
 from opspec.analysis.query.context import (
+    OPEN,
     Context,
     broken_requirements,
     needs_machine,
@@ -116,12 +117,13 @@ class Evaluator:
         found = bound_of(blocks, self.env)
         if found is None:
             missing = sorted(set(self.context.costs.symbols) - set(self.env))
-            raise refuse(
-                NO_ANSWER,
-                f"what binds depends on dims that are open: {', '.join(missing) or 'lengths that are data'}",
-                asked.span,
-                "give a workload with `--at`, or dims with `--set`",
+            sums = sorted(
+                {s.name for b in blocks for v in b.seconds.values() for s in v.free_symbols} - set(self.env)
             )
+            what = f"dims that are open: {', '.join(missing)}" if missing else "lengths that are data"
+            stated = ",".join(f"{s}=…" for s in sums)
+            help = OPEN if missing else f'state what they add up to: `--set "{stated}"`'
+            raise refuse(NO_ANSWER, f"what binds depends on {what}", asked.span, help)
         return word(found, *notes)
 
     def _operation(self, asked: Operation) -> Quantity:

@@ -10,7 +10,7 @@ import sympy
 
 from opspec.analysis.codes import BAD_QUERY, NO_ANSWER
 from opspec.analysis.lattice.symbols import largest, smallest, symbol
-from opspec.analysis.query.context import refuse, unknown
+from opspec.analysis.query.context import OPEN, refuse, unknown
 from opspec.analysis.query.elasticity import HERE, branch_of, elasticity_of
 from opspec.analysis.query.parse import Asked, Call, Name, Operation, Tends
 from opspec.analysis.query.quantity import NONE, PLAIN, Move, Quantity, shared_unit, word
@@ -44,9 +44,9 @@ def call(at: Evaluator, asked: Call) -> Quantity:
     except Singular as reason:
         raise refuse(NO_ANSWER, str(reason), asked.span, "ask for a form that depends on it") from None
     except Unsolved as reason:
-        raise refuse(NO_ANSWER, f"no exact answer is known: {reason}", asked.span) from None
+        raise refuse(NO_ANSWER, f"no exact answer is known: {reason}", asked.span, OPEN) from None
     except (NotImplementedError, ArithmeticError, ValueError, sympy.PolynomialError):
-        raise refuse(NO_ANSWER, "no exact answer is known for this form", asked.span) from None
+        raise refuse(NO_ANSWER, "no exact answer is known for this form", asked.span, OPEN) from None
 
 
 def _extreme(at: Evaluator, asked: Call) -> Quantity:

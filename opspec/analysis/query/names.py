@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import sympy
 
 from opspec.analysis.codes import NO_ANSWER, UNKNOWN_NAME
-from opspec.analysis.costs.model import add
+from opspec.analysis.costs.model import KINDS, UNITS, add
 from opspec.analysis.machine import Machine
 from opspec.analysis.query.context import Context, needs_machine, refuse, unknown
 from opspec.analysis.query.parse import Name
@@ -75,10 +75,11 @@ def _flops(name: Name, rest: str, context: Context) -> Quantity:
     if unit:
         chosen = [t for t in terms if t.unit == unit and op in ("", t.op)]
         full = f"flops.{rest}"
-        if unit not in ("tensor", "vector", "sfu") or (
-            op and not any(full == k for k in known_names(context))
-        ):
-            raise unknown(full, [k for k in known_names(context) if k.startswith("flops")], name.span)
+        if unit not in UNITS or (op and op not in KINDS.get(unit, ())):
+            kinds = [f"flops.{unit}.{k}" for k in sorted(KINDS.get(unit, ()))]
+            raise unknown(
+                full, kinds or [k for k in known_names(context) if k.startswith("flops")], name.span
+            )
         terms = chosen
     return Quantity(add(t.count for t in terms), FLOP)
 

@@ -14,6 +14,7 @@ from opspec.ir.program import Workload
 from opspec.ir.values import Read, Value, walk
 from opspec.schedule.graph import Fold, Load, Prefix
 from opspec.schedule.plan import Plan, Variant
+from opspec.schedule.serial import serial
 
 _REGULAR = 0.9
 _ROWS = "each element meets the others of its own row at most"
@@ -109,6 +110,9 @@ def _at(asked: Asked, launch: KernelLaunch, products: list[Contraction], workloa
     yield f"{workload.name}{several}: {'; '.join(sizes)}"
     yield from (f"{workload.name}: {t}" for t in _filling(asked, launch, workload, size))
     yield from (f"{workload.name}: {t}" for t in _bound(asked, launch, workload))
+    walked = serial(launch.plan.graph, lambda extent: asked.size(extent, workload))
+    if walked is not None:
+        yield f"warning: {walked.message.replace('`', '')}; {walked.help.replace('`', '')}"
 
 
 def _extent(size: Mapping[str, int | None], axes: tuple[str, ...]) -> str:
@@ -139,7 +143,7 @@ def _filling(
             else "small"
         )
         yield (
-            f"{programs} programs, {waves:.3g} for each of {asked.programs} multiprocessors, "
+            f"{programs} program{'s' * (programs != 1)}, {waves:.3g} for each of {asked.programs} multiprocessors, "
             f"{used:.0%} of the blocks is used: {how}"
         )
 

@@ -117,8 +117,10 @@ def out_of_range(
     where: Span | None,
     *,
     needed: str = "",
+    within: str = "",
 ) -> Diagnostic:
-    """A read that is not proven to stay inside; ``needed``: what must hold of the dims where no index has a say."""
+    """A read that is not proven to stay inside; ``needed``: what must hold of the dims where no index has a say,
+    ``within``: of the one index that it has."""
     side = f"be `{extent}` or more" if over else "be negative"
     notes = [Note(f"{axis} has the extent `{extent}`", where)] if where is not None else []
     if reach:
@@ -130,7 +132,8 @@ def out_of_range(
         notes=tuple(notes),
         help=f"say `require {needed}`, or what lies outside with `else`"
         if needed
-        else "restrict the domain with `for`, say what lies outside with `else`, or guard it with `where`",
+        else f"restrict the domain{f': `{within}`' if within else ' with `for`'}, say what lies outside with `else`, "
+        "or guard it with `where`",
     )
 
 

@@ -180,12 +180,13 @@ def unused(span: Span, name: str) -> Diagnostic:
     )
 
 
-def off_matrix(span: Span, operand: str, kind: str, where: Span, *, further: bool = False) -> Diagnostic:
-    """A contraction with an operand of 32 bits or more and no `using`; ``further``: a factor of an operand."""
+def off_matrix(span: Span, operand: str, kind: str, where: Span, *, further: str = "") -> Diagnostic:
+    """A contraction with an operand of 32 bits or more and no `using`; ``further``: how a factor enters an operand,
+    `times` or `over` it."""
     shown = operand if operand.startswith("an ") else f"`{operand}`"
     if further:
         beside = "another factor" if operand.startswith("an ") else shown
-        shown, kind = f"an operand times {beside}", "f32"
+        shown, kind = f"an operand {further} {beside}", "f32"
     why, help_ = (
         "no type of at most 16 bits holds it exactly",
         "if its rounding is acceptable, say `using bf16` (or `f16`, `tf32`) after the `sum[…]`",

@@ -158,34 +158,41 @@ def unknown_function(span: Span, name: str, candidates: Iterable[str], hint: str
 
 
 def extents(
-    span: Span, index: str, first: str, second: str, where: Span, first_words: str, second_words: str
+    span: Span,
+    index: str,
+    first: str,
+    second: str,
+    where: Span,
+    first_words: str,
+    second_words: str,
+    least: str = "",
 ) -> Diagnostic:
-    """An index on axes of different extents."""
+    """An index on axes of different extents; ``least``: the one that all of them reach, where that is known."""
     return Diagnostic(
         code=EXTENT,
         message=f"index `{index}` ranges over `{first}` and over `{second}`",
         span=span,
         notes=(Note(f"{second_words} gives it `{second}`"), Note(f"{first_words} gives it `{first}`", where)),
-        help=f"use two indices, or restrict it with `for {index} < …` to what both axes hold",
+        help=f"use two indices, or restrict it to what both axes hold: `{index} < {least}`"
+        if least
+        else f"use two indices, or restrict it with `for {index} < …` to what both axes hold",
     )
 
 
 def no_extent(
-    span: Span, index: str, dims: Iterable[str], near: tuple[str, str, Span] | None = None
+    span: Span, index: str, dims: Iterable[str], near: tuple[str, str, str, Span] | None = None
 ) -> Diagnostic:
-    """An index that stands bare on no axis; ``near``: the extent, name and place of one that it is offset on."""
+    """An index that stands bare on no axis; ``near``: how far it goes, and the extent, name and place of one that it
+    stands on with an offset or a factor."""
+    notes: tuple[Note, ...] = ()
+    end = next((d for d in dims if d.casefold() == index.casefold()), "…")
     if near is not None:
-        extent, axis, place = near
-        return Diagnostic(
-            code=NO_EXTENT,
-            message=f"index `{index}` has no extent",
-            span=span,
-            notes=(Note(f"`{place.text}` stands on {axis}, whose extent is `{extent}`", place),),
-            help=f"say how far it goes: `for {index} < {extent}`",
-        )
-    close = suggest(index, dims, "")
-    help_ = f"say `for {index} < …`" + (f"; {close}" if close.startswith("did") else "")
-    return Diagnostic(code=NO_EXTENT, message=f"index `{index}` has no extent", span=span, help=help_)
+        end, extent, axis, place = near
+        notes = (Note(f"`{place.text}` stands on {axis}, whose extent is `{extent}`", place),)
+    help_ = f"say how far it goes: `for {index} < {end}`"
+    return Diagnostic(
+        code=NO_EXTENT, message=f"index `{index}` has no extent", span=span, notes=notes, help=help_
+    )
 
 
 def unbound(span: Span, index: str, statement: str) -> Diagnostic:

@@ -101,9 +101,10 @@ def power(span: Span, text: str) -> Diagnostic:
     )
 
 
-def integer(span: Span, text: str, why: str, help: str = "") -> Diagnostic:
-    """An expression that is no integer of dims and indices."""
-    return Diagnostic(code=INTEGER, message=f"`{short(text)}` {why}", span=span, help=help)
+def integer(span: Span, text: str, why: str, help: str = "", declared: Span | None = None) -> Diagnostic:
+    """An expression that is no integer of dims and indices; ``declared``: where what it reads is."""
+    notes = (Note("declared here", declared),) if declared is not None else ()
+    return Diagnostic(code=INTEGER, message=f"`{short(text)}` {why}", span=span, notes=notes, help=help)
 
 
 def default(span: Span, name: str, dtype: str) -> Diagnostic:
@@ -118,11 +119,13 @@ def on_data(span: Span, text: str, help: str) -> Diagnostic:
     return Diagnostic(code=CONDITION, message=f"`{short(text)}` depends on data", span=span, help=help)
 
 
-def condition(span: Span, text: str, help: str = "") -> Diagnostic:
+def condition(
+    span: Span, text: str, help: str = "", why: str = "does not compare integer expressions"
+) -> Diagnostic:
     """A condition on values where a domain is stated."""
     return Diagnostic(
         code=CONDITION,
-        message=f"`{short(text)}` does not compare integer expressions",
+        message=f"`{short(text)}` {why}",
         span=span,
         help=help or "a condition on data goes into `where(condition, a, b)`",
     )
