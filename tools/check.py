@@ -44,7 +44,11 @@ STEPS = (
         arguments=entry("importlinter.cli", "lint_imports_command"),
         fix="move the code to the layer that may hold it",
     ),
-    Step(name="tests", arguments=("-m", "pytest", "-q", "-n", "auto"), fix="pytest -x --lf"),
+    Step(
+        name="tests",
+        arguments=("-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal"),
+        fix="pytest -x --lf",
+    ),
     Step(
         name="generated",
         arguments=(*entry("opspec.cli", "main"), "build", "specs/", "--check"),

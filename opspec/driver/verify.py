@@ -51,6 +51,7 @@ NO_CUDA = register(
 
 
 SMALL, LARGE = 1 << 12, 1 << 17  # elements of the largest tensor: the interpreter is slow
+ENOUGH = 3  # faults of one op, after which no more are sought
 
 
 @dataclass(slots=True)
@@ -178,7 +179,7 @@ def _verify(
             fault = _run_case(op, boundary, dtypes, functions[small], case, device, verdict)
         if fault is not None:
             verdict.faults.append(f"{case.words}{', in tiny blocks' if small else ''}: {fault}")
-            if len(verdict.faults) >= 3:
+            if len(verdict.faults) >= ENOUGH:
                 break
     return verdict
 

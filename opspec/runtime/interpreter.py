@@ -23,6 +23,7 @@ import triton.language as tl
 from triton.runtime import interpreter as host
 
 from opspec.runtime.blockwise import combine_by_blocks
+from opspec.runtime.shortcuts import take_shortcuts
 
 Array = np.ndarray[Any, Any]
 
@@ -54,6 +55,7 @@ def repair() -> tuple[str, ...]:
     # lanes that are masked hold infinities, whose differences NumPy would report
     warnings.filterwarnings("ignore", category=RuntimeWarning, module=re.escape(host.__name__))
     combine_by_blocks()
+    take_shortcuts()
     found = [fault for fault in FAULTS if not fault.absent()]
     for patch in dict.fromkeys(fault.patch for fault in found):
         patch()

@@ -44,14 +44,19 @@ def opspec(capsys) -> Callable[..., Ran]:
     return run
 
 
-def shell(*arguments: str, cwd: Path, **environment: str) -> Ran:
-    """``python -m opspec`` in a process of its own."""
+def python(*arguments: str, cwd: Path, **environment: str) -> Ran:
+    """This Python in a process of its own, which finds the compiler."""
     path = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
-    command = [sys.executable, "-m", "opspec", *arguments]
+    command = [sys.executable, *arguments]
     done = subprocess.run(
         command, cwd=cwd, env=path, capture_output=True, text=True, check=False, encoding="utf-8"
     )
     return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def shell(*arguments: str, cwd: Path, **environment: str) -> Ran:
+    """``python -m opspec`` in a process of its own."""
+    return python("-m", "opspec", *arguments, cwd=cwd, **environment)
 
 
 @pytest.fixture

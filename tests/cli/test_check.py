@@ -1,6 +1,6 @@
 import json
 
-from tests.cli.conftest import ROOT, SCALE, shell
+from tests.cli.conftest import ROOT, SCALE, python
 
 
 def test_every_shipped_spec_is_good(opspec):
@@ -104,18 +104,25 @@ def test_newlines_bom_and_locale_change_nothing(tmp_path):
         "mixed": text.replace("\n", "\r\n", 3).encode(),
         "bom": b"\xef\xbb\xbf" + text.encode(),
     }
-    seen = {}
     for name, raw in forms.items():
-        folder = tmp_path / name
-        folder.mkdir()
-        (folder / "scale.op").write_bytes(raw)
-        assert shell("check", "scale.op", cwd=folder, LC_ALL="C", PYTHONUTF8="0").status == 0
-        built = shell("build", "scale.op", "--target", "none", cwd=folder, LC_ALL="C", PYTHONUTF8="0")
-        assert built.status == 0, built.err
-        seen[name] = {p.name: p.read_bytes() for p in (folder / "generated/scale").iterdir()}
-        (folder / "scale.op").write_bytes(raw.replace(b"x[m]", b"z[m]"))
-        assert "scale.op:4:16" in shell("check", "scale.op", cwd=folder).out
-    assert all(files == seen["lf"] for files in seen.values())
+        for folder, written in ((name, raw), (f"{name} bad", raw.replace(b"x[m]", b"z[m]"))):
+            (tmp_path / folder).mkdir()
+            (tmp_path / folder / "scale.op").write_bytes(written)
+    # all in one process, which starts in that locale
+    code = (
+        "import os, sys; from opspec.cli import main\n"
+        "for name in sys.argv[1:]:\n"
+        "    os.chdir(f'{name} bad'); main(['check', 'scale.op']); os.chdir('..'); os.chdir(name)\n"
+        "    assert main(['check', 'scale.op']) == main(['build', 'scale.op', '--target', 'none']) == 0\n"
+        "    os.chdir('..')\n"
+    )
+    ran = python("-c", code, *forms, cwd=tmp_path, LC_ALL="C", PYTHONUTF8="0")
+    assert ran.status == 0, ran.err
+    assert ran.out.count("scale.op:4:16") == len(forms)
+    seen = [
+        {p.name: p.read_bytes() for p in (tmp_path / name / "generated/scale").iterdir()} for name in forms
+    ]
+    assert all(files == seen[0] for files in seen)
 
 
 def test_a_block_that_no_launch_carries_is_not_good(opspec, tmp_path):

@@ -4,10 +4,11 @@ The limits are counts (characters, tokens, depth, digits, lines, steps of proofs
 that a process may take here only shows that they are tight enough.
 """
 
+import json
 import os
-import resource
 import subprocess
 import sys
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -68,17 +69,51 @@ TEXTS = {
 }  # fmt: skip
 
 
-def limited() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
-    resource.setrlimit(resource.RLIMIT_CPU, (5, 5))
+# The compiler is loaded once; each command runs in a process of its own that is forked from there.
+FORKING = """
+import json, os, resource, sys
+import sympy
+from opspec.analysis import query
+from opspec.cli import build, check, explain, fmt, main, query
+from opspec.frontend import load
+
+for line in sys.stdin:
+    folder, *arguments = json.loads(line)
+    child = os.fork()
+    if not child:
+        os.chdir(folder)
+        for name, number in (("out", 1), ("err", 2)):
+            os.dup2(os.open(f"{folder}/.{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+        resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+        resource.setrlimit(resource.RLIMIT_CPU, (5, 5))
+        sys.argv[1:] = arguments
+        status = 1
+        try:
+            status = main()
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+@lru_cache(maxsize=1)
+def forking() -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", FORKING], env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
 
 
 def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "opspec", *arguments],
-        cwd=cwd, env={**os.environ, "PYTHONPATH": str(ROOT)}, preexec_fn=limited,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    process = forking()
+    print(json.dumps([str(cwd), *arguments]), file=process.stdin, flush=True)
+    status = int(process.stdout.readline())
+    out, err = ((cwd / f".{name}").read_text(encoding="utf-8") for name in ("out", "err"))
+    return subprocess.CompletedProcess(arguments, status, out, err)
 
 
 @pytest.mark.parametrize("title", TEXTS)

@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import pytest
 
@@ -61,9 +62,12 @@ def test_wrong_input(opspec, arguments):
 
 
 def test_bench_without_a_gpu_is_the_roofline_and_says_so(tmp_path):
-    out = tmp_path / "out.json"
+    folder, out = tmp_path / "my ops", tmp_path / "a b.json"  # names with spaces are handed on whole
+    folder.mkdir()
+    spec = folder / "soft max.op"
+    spec.write_bytes(Path(SOFTMAX).read_bytes())
     ran = shell(
-        "bench", f"{SOFTMAX}:softmax", "--at", "rows_4k", "--machine", "h200", "--json", str(out),
+        "bench", f"{spec}:softmax", "--at", "rows_4k", "--machine", "h200", "--json", str(out),
         cwd=tmp_path, CUDA_VISIBLE_DEVICES="",
     )  # fmt: skip
     assert ran.status == 0, ran.err

@@ -13,13 +13,21 @@
 
 from __future__ import annotations
 
+import io
+import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections import Counter
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+
+import pytest
+
+from opspec.cli import main
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -29,6 +37,8 @@ _BLOCK = re.compile(
 )
 _MARK = re.compile(r"# (error|warning): ((?:OP\d+ ?)+)")
 
+SETTINGS = {"CUDA_VISIBLE_DEVICES": "", "COLUMNS": "110"}
+OWN_PROCESS = {"verify", "bench"}  # these choose how Triton runs before it is imported
 LEAKS = re.compile(r"nanobind: leaked .*?refleaks\.html\n?", re.DOTALL)
 
 
@@ -112,20 +122,34 @@ def commands(block: Block) -> list[tuple[str, str]]:
 def run(command: str, folder: Path) -> str:
     """Output of an `opspec`, `python` or `cat` command in a folder, without a shell."""
     words = shlex.split(command)
-    import os
-
     if words[0] == "cat":
         return (folder / words[1]).read_text(encoding="utf-8").strip()
     assert words[0] in ("opspec", "python"), command
+    here = words[0] == "opspec" and words[1] not in OWN_PROCESS
+    printed = _run_here(words[1:], folder) if here else _run_apart(words, folder)
+    return "\n".join(line.rstrip() for line in printed.strip().splitlines())
+
+
+def _run_here(words: list[str], folder: Path) -> str:
+    """What a command prints, run in this process, which has the compiler loaded already."""
+    printed = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(printed), redirect_stderr(printed):
+        patch.chdir(folder)
+        for name, value in SETTINGS.items():
+            patch.setenv(name, value)
+        main(words)
+    return printed.getvalue()
+
+
+def _run_apart(words: list[str], folder: Path) -> str:
+    """What a command prints, run in a process of its own."""
     start = [sys.executable, "-m", "opspec"] if words[0] == "opspec" else [sys.executable]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": "", "COLUMNS": "110"}
     done = subprocess.run(
-        [*start, *words[1:]], cwd=folder, env=environment, text=True, check=False, encoding="utf-8",
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        [*start, *words[1:]], cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT), **SETTINGS}, text=True,
+        check=False, encoding="utf-8", stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     # newer releases of Triton tell at exit what their bindings did not give back
-    printed = LEAKS.sub("", done.stdout)
-    return "\n".join(line.rstrip() for line in printed.strip().splitlines())
+    return LEAKS.sub("", done.stdout)
 
 
 def matches(expected: str, found: str, *, numbers: bool = True) -> bool:
@@ -143,8 +167,6 @@ def matches(expected: str, found: str, *, numbers: bool = True) -> bool:
 
 def workplace(folder: Path, document: Path) -> Path:
     """A folder in which the commands of one document run one after the other, with the files that it shows."""
-    import shutil
-
     shutil.copytree(ROOT / "specs", folder / "specs")
     shutil.copytree(ROOT / "results", folder / "results")
     shutil.copytree(ROOT / "generated", folder / "generated", ignore=shutil.ignore_patterns("__pycache__"))

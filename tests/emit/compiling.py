@@ -1,7 +1,8 @@
 """A process that compiles the kernels of specs for a GPU that isn't there; one JSON line a request.
 
 A request has ``text``, ``op`` (all of them otherwise), ``extents`` (each gives all dims one extent, or maps dims to theirs), ``target`` and
-``wide`` (offsets of 64 bits) or ``tiny`` (blocks of a few elements). The answer lists what was compiled, with registers, spills and shared memory
+``wide`` (offsets of 64 bits), ``tiny`` (blocks of a few elements), ``until`` (the stage after which a compile ends, "ttir" or "ttgir") or ``first`` (only
+what aligned operands take). The answer lists what was compiled, with registers, spills and shared memory
 where asked, or ``broken``. With ``binaries`` (dims by name, many times) it says instead how many binaries
 calls of ``op`` (the first otherwise) on contiguous inputs of those shapes need, other dims and dtypes as the
 op's first workload has them; a ``spec`` by its path under ``specs`` is counted as it was generated. With ``exact``, a case of ``module``, it runs that.
@@ -14,8 +15,11 @@ import json
 import sys
 import tempfile
 import traceback
+import types
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from held import held_operands
 
@@ -39,7 +43,10 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
                 return {"binaries": _binaries(request, Path(folder))}
             if request.get("launches"):
                 return {"launches": _launches(request, Path(folder))}
-            return {"compiled": _compile(request, Path(folder))}
+            if "until" not in request:
+                return {"compiled": _compile(request, Path(folder))}
+            with patch("triton.compile", partial(_compiled_until, request["until"])):
+                return {"compiled": _compile(request, Path(folder))}
         except Failure as failure:
             return {"refused": [d.code.code for d in failure.diagnostics]}
         except Exception:  # noqa: BLE001 - the answer is that something broke, and how
@@ -108,9 +115,6 @@ def _built(request: dict[str, Any], folder: Path) -> tuple[Any, Any, Any]:
 
 def _launches(request: dict[str, Any], folder: Path) -> list[str]:
     """Kernels that would start at each workload, with what they are given; nothing is compiled."""
-    import types
-    from unittest.mock import patch
-
     module, package, kernels = _built(request, folder)
     nothing = types.SimpleNamespace(asm={}, metadata=types.SimpleNamespace(shared=0, num_warps=4))
     with patch("triton.compile", lambda *_, **__: nothing):
@@ -120,6 +124,32 @@ def _launches(request: dict[str, Any], folder: Path) -> list[str]:
             if (op := module.op(name)) is not None
             for c in compiling.compile_first_choices(module, op, launches, kernels, target("sm_90"))
         ]
+
+
+def _compiled_until(last: str, source: Any, target: Any, options: dict[str, Any]) -> Any:
+    """What ``triton.compile`` gives, with the stages up to ``last``, whose names are those of the texts that they make."""
+    from triton._C.libtriton import ir
+    from triton.compiler import make_backend
+
+    backend = make_backend(target)
+    chosen = backend.parse_options({**options, **source.parse_options()})
+    stages: dict[str, Any] = {}
+    backend.add_stages(stages, chosen, source.language)
+    context = ir.context()
+    ir.load_dialects(context)
+    backend.load_dialects(context)
+    made = source.make_ir(
+        target, chosen, backend.get_codegen_implementation(chosen), backend.get_module_map(), context
+    )
+    metadata, texts = {"target": target, **chosen.__dict__}, {}
+    for name, run in stages.items():
+        made = run(made, metadata)
+        texts[name] = str(made)
+        if name in (last, "ttgir"):  # what is written in Gluon has no other before that
+            break
+    return types.SimpleNamespace(
+        asm=texts, metadata=types.SimpleNamespace(shared=0, num_warps=chosen.num_warps)
+    )
 
 
 def _compile(request: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
@@ -139,7 +169,7 @@ def _compile(request: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
                 for launch in launches:
                     gpu = target(request.get("target", "sm_90"))
                     for kernel, options, tiles in _choices(
-                        kernels, op, launch, names, dims, dtypes, gpu, bool(request.get("wide"))
+                        kernels, op, launch, names, dims, dtypes, gpu, request
                     ):
                         c = compiling._compile(
                             op,
@@ -155,16 +185,19 @@ def _compile(request: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
                         rows.append(
                             {
                                 "kernel": c.kernel, "dims": dims, "spills": c.spills, "registers": c.registers,
-                                "held": held_operands(str(c.asm["ttgir"])), "shared": c.shared, "wgmma": c.wgmma, "ttir": str(c.asm.get("ttir", "")) if request.get("ttir") else "", "ptx": str(c.asm.get("ptx", "")) if request.get("ttir") else "",
+                                "held": held_operands(str(c.asm.get("ttgir", ""))), "shared": c.shared,
+                                "wgmma": c.wgmma or "ttng.warp_group_dot" in str(c.asm.get("ttgir", "")),
+                                **{t: str(c.asm.get(t, "")) if request.get("ttir") else "" for t in ("ttir", "ptx")},
                             }
                         )  # fmt: skip
     return rows
 
 
 def _choices(
-    kernels: Any, op: Any, launch: Any, names: Any, dims: Any, dtypes: Any, gpu: Any, wide: bool
+    kernels: Any, op: Any, launch: Any, names: Any, dims: Any, dtypes: Any, gpu: Any, request: dict[str, Any]
 ) -> list[tuple[Any, dict[str, Any], Any]]:
     """What a launch would choose: with pointers, and where the target has them with descriptors and roles too."""
+    wide = bool(request.get("wide"))
     prefix = f"_configure_{compiling_name(op, launch)}"
     function = getattr(kernels, prefix)
     wanted = function.__code__.co_varnames[: function.__code__.co_argcount]
@@ -175,7 +208,8 @@ def _choices(
     host["width"] = max((compiling._width(t.dtype, dtypes) for t in read), default=4)
     full = dims | {k: v.evaluate(dims) for k, v in op.derived}
     host["aligned"] = all(t.extents[-1].evaluate(full) % 16 == 0 for t in read if len(t.extents) > 1)
-    out = []
+    out: list[tuple[Any, dict[str, Any], Any]] = []
+    pointers = 0  # of what follows, those that take addresses
     for described, specialised in ((False, False), (True, False), (True, True)):
         host["described"], host["specialised"] = described, specialised
         if specialised and (
@@ -205,7 +239,8 @@ def _choices(
 
                 index = {"INDEX": tl.int64}
             out.append((kernel, {**options, **index}, own))
-    return out
+        pointers = pointers or len(out)
+    return out[pointers:] or out if request.get("first") else out
 
 
 def compiling_name(op: Any, launch: Any) -> str:

@@ -58,10 +58,10 @@ def text(name: str) -> str:
 
 
 def check(name: str) -> None:
-    # extents of 1 and scalars equal to 1 are constants to Triton, and so take other paths
-    answer = compiled(text(name), 1, 96)
-    assert "broken" not in answer, answer["broken"]
-    assert not [row["kernel"] for row in answer["compiled"] if row["held"]]
+    # extents of 1 and scalars equal to 1 are constants to Triton, and so take other paths through its front end
+    for answer in (compiled(text(name), 1, until="ttgir"), compiled(text(name), 96)):
+        assert "broken" not in answer, answer["broken"]
+        assert not [row["kernel"] for row in answer["compiled"] if row["held"]]
 
 
 @pytest.mark.parametrize("name", FEW)
@@ -111,7 +111,7 @@ def test_every_kernel_compiles(path: Path):
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_90", "sm_100", "gfx942"])
 def test_scans_and_places_along_streams_compile(target: str):
-    for name in RUNNING:
+    for name in RUNNING if target == "sm_90" else RUNNING[::4]:
         answer = compiled(text(name), 40000, target=target)
         assert "broken" not in answer, answer["broken"]
         # limits are those of sm_90
@@ -123,7 +123,7 @@ def test_scans_and_places_along_streams_compile(target: str):
     ["rank5_map", "gather", "gathered_product", "pages", "picked_rows", "matmul", "attention", "scatter"],
 )
 def test_offsets_beyond_31_bits_are_formed_in_64(name: str):
-    answer = compiled(text(name), 96, wide=True, ttir=True)
+    answer = compiled(text(name), 96, wide=True, ttir=True, until="ttir")
     assert "broken" not in answer, answer["broken"]
     for row in answer["compiled"]:
         lines = [line.split(" loc(")[0] for line in row["ttir"].splitlines()]
@@ -139,7 +139,7 @@ def test_a_product_of_16_bits_runs_on_the_matrix_unit():
 
 @pytest.mark.parametrize("extents", [(16, 16, 2048, 64), (8, 16, 2048, 128), (1, 2, 100, 48)])
 def test_no_operand_waits_in_registers_beside_other_products(extents: tuple[int, ...]):
-    answer = compiled(text("held_operands"), dict(zip("BHLD", extents, strict=True)))
+    answer = compiled(text("held_operands"), dict(zip("BHLD", extents, strict=True)), until="ttgir")
     assert "broken" not in answer, answer["broken"]
     assert not [row["kernel"] for row in answer["compiled"] if row["held"]]
     assert extents[2] < 2048 or any(row["wgmma"] for row in answer["compiled"])
@@ -148,7 +148,7 @@ def test_no_operand_waits_in_registers_beside_other_products(extents: tuple[int,
 @pytest.mark.parametrize("path", ["attention/prefill", "attention/decode", "world_model/latent_block"])
 def test_nor_in_the_chains_that_are_shipped(path: str):
     text = (HERE.parents[1] / "specs" / f"{path}.op").read_text(encoding="utf-8")
-    answer = compiled(text, 64, 1024)
+    answer = compiled(text, 64, 1024, until="ttgir")
     assert "broken" not in answer, answer["broken"]
     assert not [row["kernel"] for row in answer["compiled"] if row["held"]]
 
@@ -379,7 +379,7 @@ def workloads() -> list[object]:
 
 @pytest.mark.parametrize(("path", "op", "dims"), workloads())
 def test_first_choices_of_the_specs_do_not_spill(path: Path, op: str, dims: dict[str, int]):
-    answer = compiled(path.read_text(encoding="utf-8"), dims, op=op)
+    answer = compiled(path.read_text(encoding="utf-8"), dims, op=op, first=True)
     assert "broken" not in answer, answer["broken"]
     assert answer["compiled"]
     assert all(row["spills"] <= SPILLED + MEASURED.get(op, 0) for row in answer["compiled"])

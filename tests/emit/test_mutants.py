@@ -105,7 +105,7 @@ MUTANTS = {
 
 @lru_cache
 def passes(text: str, sizes: str, limit: int) -> bool:
-    found = ask(text, 10, sizes=sizes, limit=limit, seed=1)
+    found = ask(text, 4, sizes=sizes, limit=limit, seed=1, dtypes=1)
     return not any(v["faults"] for v in found["verdicts"])
 
 
@@ -114,7 +114,7 @@ def test_a_mutant_is_caught(name: str):
     text, sizes, edits = MUTANTS[name]
     limit = 4000 if "parts" in name or "moves" in name else 900  # a stream in parts or steps is a long one
     assert passes(text, sizes, limit)
-    wrong = ask(text, 24, sizes=sizes, limit=limit, seed=1, edits=edits)
+    wrong = ask(text, 24, sizes=sizes, limit=limit, seed=1, edits=edits, faults=1, dtypes=1)
     assert "broken" not in wrong, wrong["broken"]
     faults = [f for v in wrong["verdicts"] for f in v["faults"]]
     assert faults

@@ -313,4 +313,4 @@ def a_product_with_descriptors_is_tuned() -> None:
 
 @case
 def a_product_in_parts_is_tuned() -> None:
-    _tuned_product(64, 8192, "_merge")
+    _tuned_product(64, 2048, "_merge")

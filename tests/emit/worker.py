@@ -2,8 +2,8 @@
 
 Triton decides when it is first imported whether kernels are interpreted, so that tests which
 compile and tests which interpret can't share a process. A request has ``text`` (a spec),
-``count``, ``seed``, ``limit`` (elements of the largest tensor), ``sizes`` ("both", "shipped", "tiny")
-and ``edits`` (pairs of a pattern and its replacement in the kernel file, each of which must match);
+``count``, ``seed``, ``limit`` (elements of the largest tensor), ``faults`` (after which no more are sought), ``dtypes``
+(how many choices of them are tried), ``sizes`` ("both", "shipped", "tiny") and ``edits`` (pairs of a pattern and its replacement in the kernel file, each of which must match);
 or ``exact``, a case of ``module`` (``exact_cases``).
 The answer has ``refused`` (code, line, message), ``verdicts`` or ``broken`` (a traceback).
 """
@@ -55,7 +55,7 @@ def _answer(request: dict[str, Any], folder: Path) -> dict[str, Any]:
     from opspec.emit.package import build_package
     from opspec.frontend import load
 
-    verify.SMALL = request.get("limit", 400)
+    verify.SMALL, verify.ENOUGH = request.get("limit", 400), request.get("faults", 3)
     spec = folder / "spec.op"
     spec.write_text(request["text"], encoding="utf-8")
     module = load(spec)

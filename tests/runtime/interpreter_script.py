@@ -3,11 +3,13 @@
 Prints what was repaired, if asked to repair, then one line for each check that failed.
 """
 
+import math
 import sys
 
 import torch
 import triton
 import triton.language as tl
+from triton.runtime import interpreter
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from opspec.runtime.interpreter import repair
@@ -78,6 +80,55 @@ def check(name: str, found: torch.Tensor, right: torch.Tensor) -> None:
         print(f"wrong: {name}: {found[wrong][:4].tolist()} for {right[wrong][:4].tolist()}")
 
 
+@triton.jit
+def halved(x):
+    return x / 2
+
+
+@triton.jit
+def quarters(x, y, N: tl.constexpr):
+    at = tl.arange(0, N)
+    tl.store(y + at, halved(halved(tl.load(x + at) + tl.max(tl.load(x + at)))))
+
+
+def check_shortcuts() -> None:
+    """What is left out of the interpreter: no arithmetic for assertions, and one patch of each part of the language."""
+    patches, semantic = [], interpreter._patch_lang_core
+    interpreter._patch_lang_core = lambda *given: patches.append(given) or semantic(*given)
+    was = {name: getattr(tl, name) for name in ("load", "range", "arange")}
+    x = torch.arange(8.0)
+    try:
+        y = torch.empty(8)
+        quarters[(4,)](x, y, 8)
+    finally:
+        interpreter._patch_lang_core = semantic
+    check("functions of functions", y, (x + 7) / 4)
+    # what `tl.max` is made of sees another module of the language than kernels do
+    check("patches", torch.tensor(len(patches) <= 3), torch.tensor(1))
+    check(
+        "the language as it was", torch.tensor([getattr(tl, n) is f for n, f in was.items()]), torch.ones(3)
+    )
+    check(
+        "overflow", torch.tensor(interpreter.interpreter_builder.options.sanitize_overflow), torch.tensor(0)
+    )
+    for shape in ([4, 8], [1], [tl.constexpr(2)]):
+        block = tl.block_type(tl.pointer_type(tl.int32), shape)
+        sides = [int(s) for s in shape]
+        found = [
+            block.numel,
+            *block.shape,
+            block == tl.block_type(tl.int32, shape),
+            tl.core.tensor(None, block).numel.value,
+        ]
+        check("block", torch.tensor(found), torch.tensor([math.prod(sides), *sides, 0, math.prod(sides)]))
+    for refused in ([], [3]):
+        try:
+            tl.block_type(tl.int32, refused)
+        except (TypeError, ValueError):
+            continue
+        print(f"wrong: a block of shape {refused}")
+
+
 def main() -> None:
     if "device" in sys.argv:
         torch.set_default_device("cuda")
@@ -129,6 +180,8 @@ def main() -> None:
     y = torch.empty(1)
     scalar[(1,)](y, 0.9)
     check("scalar argument", y, 1 - torch.tensor([0.9]))
+    if "repaired" in sys.argv:
+        check_shortcuts()
 
 
 main()

@@ -21,7 +21,7 @@ A, B = symbol("A"), symbol("B")
 def test_random_forms_agree_with_sympy():
     draw = random.Random(7)
     seen = 0
-    for seed in range(120):
+    for seed in range(40):
         op = Maker(seed).op()
         try:
             costs = cost(op)
@@ -36,7 +36,7 @@ def test_random_forms_agree_with_sympy():
                 seen += 1
             else:
                 assert mine is None
-    assert seen > 500
+    assert seen > 150
 
 
 @pytest.mark.parametrize(
