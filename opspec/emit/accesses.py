@@ -92,6 +92,9 @@ class Accesses:
                 self.held_rows(axis)
         self.started: dict[str, str] = {}
         self.raw: dict[str, Storage] = {}
+        # values that stay in registers as they were loaded, and under which name each loop has them
+        self.kept = {n: k for s in program.body if isinstance(s, Unroll) and s.raw for n, k in s.kept}
+        self.stored: dict[str, str] = {}
         self.units: dict[str, tuple[str, DType]] = {}
         self.scopes: list[dict[str, str]] = [{}]
         self.masks = 0
@@ -331,6 +334,11 @@ class Accesses:
             text = (
                 f"tl.where({self.mask(s.masks, s.var.axes)}, {text}, {self.x.value(s.other, s.var.axes)[0]})"
             )
+        if suffix == ".to(tl.float32)" and s.var.name in self.kept and text.endswith(suffix):
+            raw = self.fresh(f"{s.var.name}_raw")
+            self.put(f"{raw} = {text.removesuffix(suffix)}")
+            self.stored[self.kept[s.var.name]] = raw
+            text = self.x.call("widened", raw)[0]
         self.put(f"{s.var.name} = {text}")
 
     def wide(self, value: Value) -> str:

@@ -60,7 +60,7 @@ class Choice:
     group: str = "8"
     specialised: tuple[tuple[int, int, int, int], ...] = ()
     sides: tuple[str, ...] = ()
-    registers: int | None = None
+    registers: int | str | None = None
 
 
 def choice_of(

@@ -36,6 +36,8 @@ SOME = 8  # programs of as many rows that are better than many of one
 MANY = 3  # values of a column that are worth more rows
 COLUMNS = 64  # elements along memory of a block that fits an axis of no power of two
 SWEPT_REGISTERS = 80  # of a thread where rows are swept again: three programs at once, whose rows L2 holds
+JOINED = 1024  # elements of a chunk of what is joined
+NEAR = 16  # of them at least side by side
 BESIDE_LANES = 4  # elements of held blocks beside a lane; more of them stream instead
 
 
@@ -49,11 +51,13 @@ def configure(
     cases: Sequence[Mapping[str, int]],
     *,
     last: bool,
+    joins: bool = False,
 ) -> Choice:
-    """The configuration of one variant; ``cases``: the shapes of the workloads."""
+    """The configuration of one variant; ``cases``: the shapes of the workloads. ``joins``: it has little to read,
+    parts of totals, whose number must compile nothing anew."""
     if variant.roles.products:
         return product_choice(variant, text, names, limits, sizes, cases, last=last)
-    choice = _plain_choice(graph, variant, text, names, sizes, cases, last=last)
+    choice = _plain_choice(graph, variant, text, names, sizes, cases, last=last, joins=joins)
     # of a stream in lanes it is neighbours of one lane that share a byte
     places = {f"{a}.near" if f"{a}.near" in text.blocks else a for a in packed_axes(graph).values()}
     packed = {text.blocks[a] for a in places if a in text.blocks}
@@ -75,6 +79,7 @@ def _plain_choice(
     cases: Sequence[Mapping[str, int]],
     *,
     last: bool,
+    joins: bool,
 ) -> Choice:
     roles = variant.roles
     extent = {a.name: host_int(a.extent, names) for a in variant.program.axes}
@@ -85,15 +90,16 @@ def _plain_choice(
     lines: list[str] = []
     done: list[str] = []
     test = None
+    if joins:
+        sizes = replace(sizes, chunk=min(sizes.chunk, JOINED), least=min(sizes.least, NEAR))
     if _short_columns(graph, variant):
         return column_choice(graph, variant, text, extent, sizes)
     both = _two_axes(variant, text, cases) if not last else None
     for axis in both or roles.tile:
         if axis in text.blocks:
             block = text.blocks[axis]
-            if both is not None and done:  # one of two sizes, so that a length compiles few binaries
-                room = f"launch.share({max(sizes.resident // 2, 1)}, {done[0]})"
-                lines.append(f"{block} = launch.bucket({extent[axis]}, {sizes.least}, {room})")
+            if both is not None and done:  # one size, so that a length compiles few binaries
+                lines.append(f"{block} = launch.share({max(sizes.resident // 2, 1)}, {done[0]})")
                 done.append(block)
                 continue
             least = _least(
@@ -115,7 +121,7 @@ def _plain_choice(
     per_thread = PER_THREAD * (2 if taps or folds > 1 or (across and roles.stream) else 1)
     if taps:
         budget *= 2
-    if both is not None:  # a program has few elements: all its threads share them
+    if both is not None or joins:  # a program has few elements: all its threads share them
         per_thread = min(per_thread, EACH)
     columns = not inner and _column_values(graph, variant) >= MANY
     if columns:  # what a column needs serves more rows of it
@@ -152,7 +158,7 @@ def _plain_choice(
         if axis in text.blocks:
             block = text.blocks[axis]
             most = f"launch.share({', '.join([str(budget), *done])})"
-            lines.append(f"{block} = launch.power_of_2({extent[axis]}, 1, {most})")
+            lines.append(f"{block} = {most if joins else f'launch.power_of_2({extent[axis]}, 1, {most})'}")
             done.append(block)
     rows = [a for a in roles.grid if a in text.blocks and a not in fast]
     for axis in rows:

@@ -38,12 +38,14 @@ class Stream:
     warps: int
     steps: int
     stages: str
+    registers: int | str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Class:
     """Tiles of ``2**first`` elements up to, and without, ``2**last``, with so many rows that a program has
-    ``together``; with ``steps`` also a stream of longer rows. ``test``: the lengths that it is for (None: all)."""
+    ``together``; with ``steps`` also a stream of longer rows. ``test``: the lengths that it is for (None: all).
+    ``full``: a row that fills its tile has a branch without masks; ``registers``: the most of a thread."""
 
     test: str | None
     first: int
@@ -51,6 +53,8 @@ class Class:
     together: int
     warps: int
     steps: int
+    full: bool = False
+    registers: int | str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +63,8 @@ class Lengths:
     ``rows`` and ``rows_beyond``: the block of rows, where there is one.
 
     ``own``: tiles that are binaries of their own for rows whose length ``aligned`` divides, because a workload states
-    such a length; ``exact``: lengths for which one is that fill it, and need no mask.
+    such a length; ``exact``: lengths for which one is that fill it, and need no mask. ``admits``: what must hold beside;
+    ``each``: of so many powers of two one has a tile; ``counts``: constants of the tiles' kernel.
 
     ``step``: that of a stream in steps and ``chunk`` lanes a warp of ``near`` neighbours, ``fewest`` where
     elements are loaded one by one (two that share a byte). The first of ``classes`` is
@@ -82,11 +87,20 @@ class Lengths:
     own: tuple[int, ...]
     exact: tuple[int, ...]
     classes: tuple[Class, ...]
+    admits: str = ""
+    each: int = 1
+    counts: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def full(self) -> bool:
+        """Whether a constant says of a class that rows may fill its tiles."""
+        return any(c.full for c in self.classes)
 
     @property
     def test(self) -> str:
         """The lengths that are not those of a tile of their own; empty where there is none."""
-        tests = [_other(operand(self.extent), self.exact)] if self.exact else []
+        tests = [self.admits] if self.admits else []
+        tests += [_other(operand(self.extent), self.exact)] if self.exact else []
         if self.own:
             other = _other(f"launch.power_of_2({self.extent}, {self.least})", self.own)
             tests.append(f"({operand(self.extent)} % {self.aligned} or {other})")
@@ -111,6 +125,10 @@ class Lengths:
                 wide = "16 // width" if c.steps and k else self.fewest
                 given |= {self.step: c.steps or 1, self.near: wide}
             given |= {"num_warps": c.warps, "num_stages": self.stages if c.steps else 1}
+            if c.last > c.first:
+                given |= dict(self.counts) | ({"FULL": c.full} if self.full else {})
+            if c.registers is not None:
+                given |= {"maxnreg": c.registers}
             text = ", ".join([*(f'"{n}": {v}' for n, v in given.items()), '"enable_fp_fusion": True'])
             lines.append("else:" if c.test is None else f"{'el' if k else ''}if {c.test}:")
             lines.append(f"    kernel = {kernel}")
@@ -251,23 +269,41 @@ def print_lengths(name: str, texts: tuple[KernelText, ...], lengths: Lengths) ->
     extent = operand(lengths.extent)
     blocks = {lengths.tile: f"1 << {at}", lengths.rows: f"1 + (TOGETHER - 1) // (1 << {at})"}
     blocks["FULL"] = "False"
+    every = f"FIRST, LAST{f', {lengths.each}' if lengths.each > 1 else ''}"
+    step = f" // {lengths.each}" if lengths.each > 1 else ""
+    met = f"({at} - FIRST){step}" if step else f"{at} - FIRST"
+    beyond = f"(LAST - FIRST + {lengths.each - 1}){step}" if step else "LAST - FIRST"
     passed = [f"{c}={blocks.get(c, c)}" for c in whole.constexprs]
+    held = f"{whole.name}({', '.join([*whole.params, *passed])})"
+    branches = [f"            {held}"]
+    if lengths.full:
+        branches = [
+            f"            if FULL and {extent} == 1 << {at}:",
+            f"                {held.replace('FULL=False', 'FULL=True')}",
+            "            else:",
+            f"                {held}",
+        ]
     ones = [f"{c}={1 if c == lengths.rows_beyond else c}" for c in streamed.constexprs]
     lines = [
         f"    {place} = 0",
-        f"    for {at} in tl.static_range(FIRST, LAST):",
+        f"    for {at} in tl.static_range({every}):",
         f"        {place} += tl.cast({extent} > 1 << {at}, tl.int32)",
-        f"    for {at} in tl.static_range(FIRST, LAST):",
-        f"        if {place} == {at} - FIRST:",
-        f"            {whole.name}({', '.join([*whole.params, *passed])})",
+        f"    for {at} in tl.static_range({every}):",
+        f"        if {place} == {met}:",
+        *branches,
         f"    if {lengths.block} > 0:",
-        f"        if {place} == LAST - FIRST:",
+        f"        if {place} == {beyond}:",
         f"            {streamed.name}({', '.join([*streamed.params, *ones])})",
     ]
     return KernelText(
         name=name,
         params=streamed.params,
-        constexprs=(*CONSTANTS, *(c for c in streamed.constexprs if c != lengths.rows_beyond)),
+        constexprs=(
+            *CONSTANTS,
+            *(c for c, _ in lengths.counts),
+            *(["FULL"] if lengths.full else []),
+            *(c for c in streamed.constexprs if c != lengths.rows_beyond),
+        ),
         lines=tuple(f for line in lines for f in fold(line)),
         helpers=(),
         blocks={},

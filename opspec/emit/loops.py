@@ -187,9 +187,13 @@ class Loops(Accesses):
         if s.place is not None:
             axis, at = s.place
             self.put(f"{self.names[axis]} = {self.x.integer(at, self.x.dims[axis])[0]}")
+        outer = self.sweep
+        if s.raw:  # whatever it touches it touches once
+            self.sweep = (s.index, 1, 1)
         self.block(s.body)
+        self.sweep = outer
         for name, kept in s.kept:
-            self.put(f"{kept} += ({name},)")
+            self.put(f"{kept} += ({self.stored.get(kept, name)},)")
         self.scopes.pop()
         self.level -= 1
 

@@ -26,7 +26,7 @@ HELPERS = frozenset(
         "reduce_prod", "renewed", "round_even", "scan_all", "scan_any", "scan_decay", "scan_max", "scan_min",
         "segment_tile", "segment_tiles", "segments", "sum_before", "sum_both", "sum_parts", "tanh", "to_f8e4m3_nonsat", "to_f8e4m3_sat", "to_f8e5m2_nonsat",
         "to_f8e5m2_sat", "to_i32_sat", "to_i4_sat", "to_i4_wrap", "to_i8_sat", "dot_units", "interleaved", "minus_halves", "planes", "plus_halves",
-        "times_halves", "unless_full", "unpacked", "unpacked_words", "wait_for_earlier", "widen", "widen_pairs", "widen_parts", "zeros_parts",
+        "times_halves", "unless_full", "unpacked", "unpacked_words", "wait_for_earlier", "widen", "widen_pairs", "widen_parts", "widened", "zeros_parts",
     }
 )  # fmt: skip
 LAUNCH = frozenset(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from opspec.emit.choice import Choice, Sizes, choice_of
 from opspec.emit.signature import KernelText
@@ -22,6 +23,9 @@ COLUMNS = 64  # and at most
 STEPS = 64  # steps by inputs of a thread
 BESIDE = 2  # columns of a thread
 ACROSS = 8  # elements of a thread in a row
+KEEPING = (
+    "64 if width < 4 else 128"  # registers of a thread that keeps rows: two programs a multiprocessor, or one
+)
 
 
 def held_rows(
@@ -41,7 +45,7 @@ def column_choice(
     (columns,) = _fast(graph, variant, text)
     lines = [
         f"{text.blocks[rows]} = launch.power_of_2({extent[rows]})",
-        f"{text.blocks[columns]} = launch.power_of_2({extent[columns]}, 1, {min(COLUMNS, sizes.chunk)})",
+        f"{text.blocks[columns]} = {min(COLUMNS, sizes.chunk)}",  # one size, so that a width compiles few binaries
     ]
     return choice_of(text, lines, warps="1", stages="1")
 
@@ -54,13 +58,14 @@ def kept_rows(
     block = text.blocks[row]
     lengths = dict.fromkeys(min(n, sizes.chunk) for n in (SHORT, LONG))
     size = f"launch.bucket({extent[row]}, {', '.join(map(str, lengths))})"
-    return choice_of(
+    choice = choice_of(
         text,
         [f"{block} = {size}"],
         test=f"({extent[axis]} <= {KEPT} and {extent[row]} <= {block})",
         warps=f"launch.warps({block}, {ACROSS})",
         stages="1",
     )
+    return replace(choice, registers=KEEPING)
 
 
 def _steps(

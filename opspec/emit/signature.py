@@ -47,13 +47,15 @@ class Overlap:
     may be there earlier, and ``lets`` those of the next come before its own have ended.
 
     ``kept``: tensors that it writes and the next reads, which stay in L2 rather than others; ``spent``: those that
-    the one before wrote and nothing reads any more.
+    the one before wrote, or that launches before it have read too, and nothing reads any more; ``early``: those that no
+    launch of the op writes, whose loads need not wait.
     """
 
     waits: bool = False
     lets: bool = False
     kept: frozenset[str] = frozenset()
     spent: frozenset[str] = frozenset()
+    early: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

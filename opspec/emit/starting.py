@@ -165,7 +165,7 @@ class Starts:
             name = f"_configure_{self.op.name}__{self.boundary}_{k.plan.block.name}"
         self._merge(k)
         dims = self._dims(k)
-        width = any(c.lines and "width" in " ".join((*c.lines, c.warps)) for c in k.choices)
+        width = any(c.lines and "width" in " ".join((*c.lines, c.warps, str(c.registers))) for c in k.choices)
         aligned = any("aligned" in " ".join(c.lines) for c in k.choices)
         described = [t.described for t in k.texts if t.described is not None]
         warps = [t.warps for t in k.texts if t.warps is not None]

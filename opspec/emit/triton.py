@@ -45,7 +45,9 @@ from opspec.schedule.tile import (
     Unroll,
     Write,
     assigned,
+    integers_of,
     statements,
+    values_of,
 )
 from opspec.schedule.tile import inside as end
 from opspec.schedule.walked import around_walk
@@ -83,15 +85,25 @@ def print_kernel(
     return replace(text, described=replace(own, constexprs=told))
 
 
+def _needs_values(load: Fetch) -> bool:
+    """Whether an address or a mask is made from what a kernel has read."""
+    values = any(isinstance(v, Read) for x in values_of(load) for v in walk(x))
+    return values or any(i.tensors() for i in integers_of(load))
+
+
 class Printer(Loops):
     """A kernel, statement by statement."""
 
     # frame -----------------------------------------------------------------
     def kernel(self) -> KernelText:
         """The whole kernel."""
-        self.prologue()
+        early, rest = self.early()
+        self.prologue(waits=not early)
+        if early:
+            self.block(early)
+            self.wait()
         if self.walked is None:
-            self.block(self.program.body)
+            self.block(rest)
         else:
             self.around(self.walked)
         if self.tiles or self.program.sizes:
@@ -182,12 +194,28 @@ class Printer(Loops):
                 return
             self.lines = kept
 
-    def prologue(self) -> None:
-        """Coordinates of the program along every grid axis, and whole axes."""
-        if self.overlap.waits:
-            self.put("# on its way while the launch before it ends, and here it waits for what that wrote")
-            self.x.used.add("wait_for_earlier")
-            self.put("wait_for_earlier(OVERLAP)")
+    def early(self) -> tuple[tuple[Statement, ...], tuple[Statement, ...]]:
+        """The loads that need not wait for the launch before, and all other statements."""
+        body = self.program.body
+        if not self.overlap.early or self.persistent or self.walked is not None or self.tiles:
+            return (), body
+        early = tuple(
+            s
+            for s in body
+            if isinstance(s, Fetch) and s.tensor in self.overlap.early and not _needs_values(s)
+        )
+        return early, tuple(s for s in body if s not in early)
+
+    def wait(self) -> None:
+        """Wait for the launch before."""
+        self.put("# on its way while the launch before it ends, and here it waits for what that wrote")
+        self.x.used.add("wait_for_earlier")
+        self.put("wait_for_earlier(OVERLAP)")
+
+    def prologue(self, *, waits: bool = True) -> None:
+        """Coordinates of the program along every grid axis, and whole axes; ``waits``: before anything else."""
+        if self.overlap.waits and waits:
+            self.wait()
         if self.overlap.lets:
             self.x.used.add("let_next_come")
             self.put("let_next_come(OVERLAP)")
@@ -367,7 +395,8 @@ class Printer(Loops):
             case Unroll():
                 self.unroll(s)
             case Take(var=var, kept=kept, at=at):
-                self.put(f"{var.name} = {kept}[{self.x.integer(at, ())[0]}]")
+                taken = f"{kept}[{self.x.integer(at, ())[0]}]"
+                self.put(f"{var.name} = {self.x.call('widened', taken)[0] if kept in self.stored else taken}")
             case _:
                 assert_never(s)
 

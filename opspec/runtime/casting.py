@@ -11,6 +11,23 @@ from opspec.runtime.targets import nvidia, threads
 
 
 @triton.jit
+def widened(x):
+    """A float as f32, made anew by each call: what is kept in 16 bits and used several times stays in 16 bits."""
+    if nvidia() and x.dtype.primitive_bitwidth == 16 and x.numel >= 2 * threads():
+        if x.dtype == tl.bfloat16:  # an instruction each
+            return tl.inline_asm_elementwise(
+                "shl.b32 $0, $2, 16; and.b32 $1, $2, 0xffff0000;",
+                "=r,=r,r",
+                [x],
+                dtype=tl.float32,
+                is_pure=False,
+                pack=2,
+            )
+        x = tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [x], dtype=x.dtype, is_pure=False, pack=2)
+    return x.to(tl.float32)
+
+
+@triton.jit
 def nibble(code, at):
     """The signed 4-bit integer at an index of an axis whose bytes hold two each, the low nibble first."""
     shift = 28 - 4 * (at % 2).to(tl.int32)

@@ -34,6 +34,7 @@ from opspec.runtime.casting import (  # noqa: F401
     to_i4_wrap,
     to_i8_sat,
     to_i32_sat,
+    widened,
 )
 from opspec.runtime.folding import (  # noqa: F401
     all_before,

@@ -48,7 +48,9 @@ def keep_rows(program: TileProgram, axis: str, names: Names) -> TileProgram | No
                 kept[inner] = names.fresh(f"{inner.var.name}_rows")
                 own.append((inner.var.name, kept[inner]))
             steps.append(inner)
-        body.append(Unroll(index=axis, count=index(f"{axis}.count"), body=tuple(steps), kept=tuple(own)))
+        body.append(
+            Unroll(index=axis, count=index(f"{axis}.count"), body=tuple(steps), kept=tuple(own), raw=True)
+        )
     if not any(isinstance(x, Take) for s in body if isinstance(s, Unroll) for x in s.body):
         return None
     return replace(program, body=tuple(body))

@@ -251,7 +251,7 @@ class Unroll:
     """``body`` once for each ``index`` below ``count``, all of them written out when a kernel compiles.
 
     ``place``: an axis, and where each step puts it. ``kept``: variables of which every step's value stays at hand,
-    each with the name of these values.
+    each with the name of these values; ``raw``: those that are loaded, in the type in which they are stored.
     """
 
     index: str
@@ -259,6 +259,7 @@ class Unroll:
     body: tuple[Statement, ...]
     place: tuple[str, Int] | None = None
     kept: tuple[tuple[str, str], ...] = ()
+    raw: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

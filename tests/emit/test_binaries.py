@@ -113,7 +113,8 @@ def rows_along_memory() -> list[tuple[str, str, str]]:
         module = load(path)
         text = (ROOT / "generated" / spec / "kernel.py").read_text(encoding="utf-8")
         for op in module.ops:
-            dim = next((d for d in ("N", "V") if d in op.dims), None)
+            along = {d for t in op.tensors if len(t.extents) > 1 for d in t.extents[-1].dims()}
+            dim = next((d for d in ("N", "V") if d in along), None)
             if dim is not None and re.search(
                 rf"^def _{op.name}_(?!_)\w+\([^)]*\bFIRST: ", text, re.MULTILINE
             ):

@@ -10,7 +10,16 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import launch, library
-from opspec.runtime.device import div_fast, lane_places, maximum, sum_both
+from opspec.runtime.device import (
+    div_fast,
+    lane_places,
+    let_next_come,
+    maximum,
+    sum_both,
+    unless_full,
+    wait_for_earlier,
+    widened,
+)
 
 
 @triton.jit(do_not_specialize=["G", "C"])
@@ -34,6 +43,7 @@ def _group_norm_silu_nchw_groups_kept(
     BLOCK_S: tl.constexpr,
     ROWS_K: tl.constexpr,
     INDEX: tl.constexpr,
+    FULL: tl.constexpr,
 ):
     """Kept: n in parallel, g in parallel, s whole, k one by one, kept in registers.
 
@@ -49,21 +59,22 @@ def _group_norm_silu_nchw_groups_kept(
     x_rows = ()
     for k in tl.static_range(ROWS_K):
         x_at = x_ptr + n * x_stride_N + (g * (C // G) + k) * x_stride_C + s * x_stride_S
-        x = tl.load(x_at, mask=s < S, other=0.0).to(tl.float32)
+        x_raw = tl.load(x_at, mask=unless_full(s < S, FULL), other=0.0, eviction_policy="evict_first")
+        x = widened(x_raw)
         # v[n, g, k, s] = x[n, g * K + k, s] for g < G, k < K
         v = x
-        z_sum_lanes = z_sum_lanes + tl.where(s < S, v, 0.0)
-        x_rows += (x,)
+        z_sum_lanes = z_sum_lanes + tl.where(unless_full(s < S, FULL), v, 0.0)
+        x_rows += (x_raw,)
     z_sum = tl.sum(z_sum_lanes)
     z_sum_2_lanes = tl.zeros((BLOCK_S,), tl.float32)
     for k in tl.static_range(ROWS_K):
-        x = x_rows[k]
+        x = widened(x_rows[k])
         v = x
         c = v - z_sum * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32))
-        z_sum_2_lanes = z_sum_2_lanes + tl.where(s < S, c * c, 0.0)
+        z_sum_2_lanes = z_sum_2_lanes + tl.where(unless_full(s < S, FULL), c * c, 0.0)
     z_sum_2 = tl.sum(z_sum_2_lanes)
     for k in tl.static_range(ROWS_K):
-        x = x_rows[k]
+        x = widened(x_rows[k])
         v = x
         c = v - z_sum * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32))
         # z[n, g, k, s] = layernorm[k, s](v[n, g, k, s], eps)
@@ -75,7 +86,7 @@ def _group_norm_silu_nchw_groups_kept(
         # y[n, g * K + k, s] = silu(z[n, g, k, s] * weight[g * K + k] + bias[g * K + k]) for g < G, k < K
         y = div_fast(y_x, 1.0 + tl.exp2(y_x * -1.4426950408889634))
         y_at = y_ptr + n * y_stride_N + (g * (C // G) + k) * y_stride_C + s * y_stride_S
-        tl.store(y_at, y, mask=s < S)
+        tl.store(y_at, y, mask=unless_full(s < S, FULL), eviction_policy="evict_first")
 
 
 @triton.jit(do_not_specialize=["G", "C"])
@@ -322,6 +333,118 @@ def _group_norm_silu_nchw_groups_streamed3(
             tl.store(y_at, y, mask=s < S, eviction_policy="evict_first")
 
 
+@triton.jit(do_not_specialize=["G", "C"])
+def _group_norm_silu_nchw_groups(
+    x_ptr,
+    weight_ptr,
+    bias_ptr,
+    y_ptr,
+    eps,
+    G,
+    C,
+    S,
+    x_stride_N,
+    x_stride_C,
+    x_stride_S,
+    weight_stride_C,
+    bias_stride_C,
+    y_stride_N,
+    y_stride_C,
+    y_stride_S,
+    FIRST: tl.constexpr,
+    LAST: tl.constexpr,
+    TOGETHER: tl.constexpr,
+    ROWS_K: tl.constexpr,
+    FULL: tl.constexpr,
+    BLOCK_S: tl.constexpr,
+    STEPS: tl.constexpr,
+    WIDE: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Rows in tiles of 2**FIRST to 2**LAST // 2 elements, beyond streamed where BLOCK_S is not 0."""
+    place = 0
+    for power in tl.static_range(FIRST, LAST, 3):
+        place += tl.cast(S > 1 << power, tl.int32)
+    for power in tl.static_range(FIRST, LAST, 3):
+        if place == (power - FIRST) // 3:
+            if FULL and S == 1 << power:
+                _group_norm_silu_nchw_groups_kept(
+                    x_ptr,
+                    weight_ptr,
+                    bias_ptr,
+                    y_ptr,
+                    eps,
+                    G,
+                    C,
+                    S,
+                    x_stride_N,
+                    x_stride_C,
+                    x_stride_S,
+                    weight_stride_C,
+                    bias_stride_C,
+                    y_stride_N,
+                    y_stride_C,
+                    y_stride_S,
+                    BLOCK_S=1 << power,
+                    ROWS_K=ROWS_K,
+                    INDEX=INDEX,
+                    FULL=True,
+                )
+            else:
+                _group_norm_silu_nchw_groups_kept(
+                    x_ptr,
+                    weight_ptr,
+                    bias_ptr,
+                    y_ptr,
+                    eps,
+                    G,
+                    C,
+                    S,
+                    x_stride_N,
+                    x_stride_C,
+                    x_stride_S,
+                    weight_stride_C,
+                    bias_stride_C,
+                    y_stride_N,
+                    y_stride_C,
+                    y_stride_S,
+                    BLOCK_S=1 << power,
+                    ROWS_K=ROWS_K,
+                    INDEX=INDEX,
+                    FULL=False,
+                )
+    if BLOCK_S > 0:
+        if place == (LAST - FIRST + 2) // 3:
+            _group_norm_silu_nchw_groups_streamed3(
+                x_ptr,
+                weight_ptr,
+                bias_ptr,
+                y_ptr,
+                eps,
+                G,
+                C,
+                S,
+                x_stride_N,
+                x_stride_C,
+                x_stride_S,
+                weight_stride_C,
+                bias_stride_C,
+                y_stride_N,
+                y_stride_C,
+                y_stride_S,
+                BLOCK_S=BLOCK_S,
+                STEPS=STEPS,
+                WIDE=WIDE,
+                INDEX=INDEX,
+            )
+
+
+# one binary for all lengths that do not divide into wide loads
+_group_norm_silu_nchw_groups_odd = triton.jit(
+    do_not_specialize=["G", "C", "S", "x_stride_N", "x_stride_C", "y_stride_N", "y_stride_C"]
+)(_group_norm_silu_nchw_groups.fn)
+
+
 def _configure_group_norm_silu_nchw_groups(
     N: int,
     G: int,
@@ -332,6 +455,56 @@ def _configure_group_norm_silu_nchw_groups(
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `groups` for one shape."""
+    if C // G <= 12 and launch.chosen(tuned, "_group_norm_silu_nchw_groups"):
+        if S % 16:
+            kernel = _group_norm_silu_nchw_groups_odd
+            options = {
+                "FIRST": 9,
+                "LAST": 13,
+                "TOGETHER": 1,
+                "BLOCK_S": 512 * (16 // width),
+                "STEPS": 1,
+                "WIDE": 1,
+                "num_warps": 16,
+                "num_stages": 1,
+                "ROWS_K": C // G,
+                "FULL": False,
+                "enable_fp_fusion": True,
+            }
+        elif 512 < S <= 4096:
+            kernel = _group_norm_silu_nchw_groups
+            options = {
+                "FIRST": 12,
+                "LAST": 13,
+                "TOGETHER": 1,
+                "BLOCK_S": 0,
+                "STEPS": 1,
+                "WIDE": 1,
+                "num_warps": 16,
+                "num_stages": 1,
+                "ROWS_K": C // G,
+                "FULL": True,
+                "maxnreg": 64 if width < 4 else 128,
+                "enable_fp_fusion": True,
+            }
+        else:
+            kernel = _group_norm_silu_nchw_groups
+            options = {
+                "FIRST": 9,
+                "LAST": 10,
+                "TOGETHER": 1,
+                "BLOCK_S": 256,
+                "STEPS": 8,
+                "WIDE": 16 // width,
+                "num_warps": 8,
+                "num_stages": 1,
+                "ROWS_K": C // G,
+                "FULL": False,
+                "maxnreg": 80,
+                "enable_fp_fusion": True,
+            }
+        options = launch.over(options, tuned, "_group_norm_silu_nchw_groups")
+        return kernel, N * G, options
     BLOCK_S = launch.bucket(S, 512, 4096)
     if (C // G <= 12 and S <= BLOCK_S) and launch.chosen(tuned, "_group_norm_silu_nchw_groups_kept"):
         options = {
@@ -340,11 +513,13 @@ def _configure_group_norm_silu_nchw_groups(
             "num_warps": launch.warps(BLOCK_S, 8),
             "num_stages": 1,
             "enable_fp_fusion": True,
+            "maxnreg": 64 if width < 4 else 128,
         }
         options = launch.over(options, tuned, "_group_norm_silu_nchw_groups_kept")
+        options["FULL"] = options["BLOCK_S"] == S
         return _group_norm_silu_nchw_groups_kept, N * G, options
     BLOCK_K = launch.power_of_2(C // G, 16)
-    BLOCK_S = launch.bucket(S, 64, launch.share(8192, BLOCK_K))
+    BLOCK_S = launch.share(8192, BLOCK_K)
     if (S <= BLOCK_S and BLOCK_K * BLOCK_S <= 16384) and launch.chosen(
         tuned, "_group_norm_silu_nchw_groups_resident"
     ):
@@ -573,8 +748,10 @@ def _group_norm_silu_nhwc_groups_parts_resident(
     BLOCK_C: tl.constexpr,
     BLOCK_S: tl.constexpr,
     INDEX: tl.constexpr,
+    OVERLAP: tl.constexpr,
 ):
     """Resident: part in parallel, n in parallel, c in parallel by blocks, s whole."""
+    let_next_come(OVERLAP)
     pid = tl.program_id(0).to(INDEX)
     c = (pid % tl.cdiv(C, BLOCK_C)) * BLOCK_C + tl.arange(0, BLOCK_C)
     n = pid // tl.cdiv(C, BLOCK_C) % N
@@ -602,18 +779,18 @@ def _group_norm_silu_nhwc_groups_parts_resident(
         + n * z_sum_1_parts_stride_N
         + c * z_sum_1_parts_stride_C
     )
-    tl.store(z_sum_1_parts_at, parts, mask=c < C)
+    tl.store(z_sum_1_parts_at, parts, mask=c < C, eviction_policy="evict_last")
     z_sum_2_parts_at = (
         z_sum_2_parts_ptr
         + part * z_sum_2_parts_stride_0
         + n * z_sum_2_parts_stride_N
         + c * z_sum_2_parts_stride_C
     )
-    tl.store(z_sum_2_parts_at, sum_parts_2, mask=c < C)
+    tl.store(z_sum_2_parts_at, sum_parts_2, mask=c < C, eviction_policy="evict_last")
 
 
 @triton.jit(do_not_specialize=["S"])
-def _group_norm_silu_nhwc_groups_totals_resident(
+def _group_norm_silu_nhwc_groups_totals_streamed0(
     z_sum_1_parts_ptr,
     z_sum_2_parts_ptr,
     z_sum_1_ptr,
@@ -634,79 +811,15 @@ def _group_norm_silu_nhwc_groups_totals_resident(
     BLOCK_PART: tl.constexpr,
     BLOCK_K: tl.constexpr,
     INDEX: tl.constexpr,
-):
-    """Resident: n in parallel, g in parallel, part whole, k whole."""
-    # the last first: L2 still holds what the launch before wrote last
-    pid = (tl.num_programs(0) - 1 - tl.program_id(0)).to(INDEX)
-    g = pid % G
-    n = pid // G
-    part = tl.arange(0, BLOCK_PART).to(INDEX)
-    k = tl.arange(0, BLOCK_K).to(INDEX)
-    z_at = (
-        z_sum_1_parts_ptr
-        + part[:, None] * z_sum_1_parts_stride_0
-        + n * z_sum_1_parts_stride_N
-        + (g * (C // G) + k)[None, :] * z_sum_1_parts_stride_C
-    )
-    mask = (part[:, None] < (S + 63) // 64) & (k[None, :] < C // G)
-    z = tl.load(z_at, mask=mask, other=0.0)
-    z_sum = tl.sum(z)
-    z_2_at = (
-        z_sum_2_parts_ptr
-        + part[:, None] * z_sum_2_parts_stride_0
-        + n * z_sum_2_parts_stride_N
-        + (g * (C // G) + k)[None, :] * z_sum_2_parts_stride_C
-    )
-    z_2 = tl.load(z_2_at, mask=mask, other=0.0)
-    z_sum_2 = tl.sum(
-        tl.where(
-            mask,
-            z_2
-            + tl.cast((tl.minimum(S - 64 * part - 1, 63) + 1)[:, None], tl.float32)
-            * (
-                z * (1.0 / tl.cast(tl.maximum(tl.minimum(S - 64 * part - 1, 63) + 1, 1)[:, None], tl.float32))
-                - z_sum / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)
-            )
-            * (
-                z * (1.0 / tl.cast(tl.maximum(tl.minimum(S - 64 * part - 1, 63) + 1, 1)[:, None], tl.float32))
-                - z_sum / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)
-            ),
-            0.0,
-        ),
-    )
-    z_sum_1_at = z_sum_1_ptr + n * z_sum_1_stride_N + g * z_sum_1_stride_G
-    tl.store(z_sum_1_at, z_sum)
-    z_sum_2_at = z_sum_2_ptr + n * z_sum_2_stride_N + g * z_sum_2_stride_G
-    tl.store(z_sum_2_at, z_sum_2)
-
-
-@triton.jit(do_not_specialize=["S"])
-def _group_norm_silu_nhwc_groups_totals_streamed1(
-    z_sum_1_parts_ptr,
-    z_sum_2_parts_ptr,
-    z_sum_1_ptr,
-    z_sum_2_ptr,
-    G,
-    C,
-    S,
-    z_sum_1_parts_stride_0,
-    z_sum_1_parts_stride_N,
-    z_sum_1_parts_stride_C,
-    z_sum_2_parts_stride_0,
-    z_sum_2_parts_stride_N,
-    z_sum_2_parts_stride_C,
-    z_sum_1_stride_N,
-    z_sum_1_stride_G,
-    z_sum_2_stride_N,
-    z_sum_2_stride_G,
-    BLOCK_PART: tl.constexpr,
-    BLOCK_K: tl.constexpr,
-    INDEX: tl.constexpr,
+    OVERLAP: tl.constexpr,
 ):
     """Streamed: n in parallel, g in parallel, k whole, part streamed.
 
     z: no online law beside z: `z` is a sum, not a running extreme.
     """
+    # on its way while the launch before it ends, and here it waits for what that wrote
+    wait_for_earlier(OVERLAP)
+    let_next_come(OVERLAP)
     # the last first: L2 still holds what the launch before wrote last
     pid = (tl.num_programs(0) - 1 - tl.program_id(0)).to(INDEX)
     g = pid % G
@@ -723,11 +836,11 @@ def _group_norm_silu_nhwc_groups_totals_streamed1(
             + (g * (C // G) + k)[None, :] * z_sum_1_parts_stride_C
         )
         mask = (part[:, None] < (S + 63) // 64) & (k[None, :] < C // G)
-        z = tl.load(z_at, mask=mask, other=0.0, eviction_policy="evict_last")
+        z = tl.load(z_at, mask=mask, other=0.0, eviction_policy="evict_first")
         z_sum_lanes = z_sum_lanes + z
     z_sum = tl.sum(z_sum_lanes)
     z_sum_1_at = z_sum_1_ptr + n * z_sum_1_stride_N + g * z_sum_1_stride_G
-    tl.store(z_sum_1_at, z_sum)
+    tl.store(z_sum_1_at, z_sum, eviction_policy="evict_last")
     z_sum_2_lanes = tl.zeros((BLOCK_PART, BLOCK_K), tl.float32)
     # sweep 2 of 2 over part
     for part_start in range(0, (S + 63) // 64, BLOCK_PART):
@@ -763,11 +876,11 @@ def _group_norm_silu_nhwc_groups_totals_streamed1(
         )
     z_sum_2 = tl.sum(z_sum_2_lanes)
     z_sum_2_at = z_sum_2_ptr + n * z_sum_2_stride_N + g * z_sum_2_stride_G
-    tl.store(z_sum_2_at, z_sum_2)
+    tl.store(z_sum_2_at, z_sum_2, eviction_policy="evict_last")
 
 
 @triton.jit(do_not_specialize=["S"])
-def _group_norm_silu_nhwc_groups_totals_streamed2(
+def _group_norm_silu_nhwc_groups_totals_streamed1(
     z_sum_1_parts_ptr,
     z_sum_2_parts_ptr,
     z_sum_1_ptr,
@@ -789,11 +902,15 @@ def _group_norm_silu_nhwc_groups_totals_streamed2(
     STEPS: tl.constexpr,
     WIDE: tl.constexpr,
     INDEX: tl.constexpr,
+    OVERLAP: tl.constexpr,
 ):
     """Streamed: n in parallel, g in parallel, part streamed, k streamed in steps and lanes.
 
     z: no online law beside z: `z` is a sum, not a running extreme.
     """
+    # on its way while the launch before it ends, and here it waits for what that wrote
+    wait_for_earlier(OVERLAP)
+    let_next_come(OVERLAP)
     # the last first: L2 still holds what the launch before wrote last
     pid = (tl.num_programs(0) - 1 - tl.program_id(0)).to(INDEX)
     g = pid % G
@@ -814,7 +931,7 @@ def _group_norm_silu_nhwc_groups_totals_streamed2(
             z_sum_lanes = z_sum_lanes + z_sum_lanes_chunk
     z_sum = tl.sum(z_sum_lanes)
     z_sum_1_at = z_sum_1_ptr + n * z_sum_1_stride_N + g * z_sum_1_stride_G
-    tl.store(z_sum_1_at, z_sum)
+    tl.store(z_sum_1_at, z_sum, eviction_policy="evict_last")
     z_sum_2_lanes = tl.zeros((BLOCK_K,), tl.float32)
     # sweep 2 of 2 over part
     for part in range((S + 63) // 64):
@@ -865,7 +982,7 @@ def _group_norm_silu_nhwc_groups_totals_streamed2(
             z_sum_2_lanes = z_sum_2_lanes + z_sum_2_lanes_chunk
     z_sum_2 = tl.sum(z_sum_2_lanes)
     z_sum_2_at = z_sum_2_ptr + n * z_sum_2_stride_N + g * z_sum_2_stride_G
-    tl.store(z_sum_2_at, z_sum_2)
+    tl.store(z_sum_2_at, z_sum_2, eviction_policy="evict_last")
 
 
 @triton.jit(do_not_specialize=["S"])
@@ -895,30 +1012,34 @@ def _group_norm_silu_nhwc_groups(
     BLOCK_S: tl.constexpr,
     BLOCK_C: tl.constexpr,
     INDEX: tl.constexpr,
+    OVERLAP: tl.constexpr,
 ):
     """Resident: n in parallel, s in parallel by blocks, c in parallel by blocks.
 
     z: multiplies by the reciprocal of what a launch has once.
     z: multiplies by the reciprocal of what a launch has once.
     """
-    pid = tl.program_id(0).to(INDEX)
+    # the last first: L2 still holds what the launch before wrote last
+    pid = (tl.num_programs(0) - 1 - tl.program_id(0)).to(INDEX)
     c = (pid % tl.cdiv(C, BLOCK_C)) * BLOCK_C + tl.arange(0, BLOCK_C)
     s = (pid // tl.cdiv(C, BLOCK_C) % tl.cdiv(S, BLOCK_S)) * BLOCK_S + tl.arange(0, BLOCK_S)
     n = pid // tl.cdiv(C, BLOCK_C) // tl.cdiv(S, BLOCK_S)
     x_at = x_ptr + n * x_stride_N + s[:, None] * x_stride_S + c[None, :] * x_stride_C
     mask = (s[:, None] < S) & (c[None, :] < C)
-    x = tl.load(x_at, mask=mask, other=0.0).to(tl.float32)
+    x = tl.load(x_at, mask=mask, other=0.0, eviction_policy="evict_first").to(tl.float32)
+    weight = tl.load(weight_ptr + c * weight_stride_C, mask=c < C, other=0.0).to(tl.float32)
+    bias = tl.load(bias_ptr + c * bias_stride_C, mask=c < C, other=0.0).to(tl.float32)
+    # on its way while the launch before it ends, and here it waits for what that wrote
+    wait_for_earlier(OVERLAP)
     # v[n, g, k, s] = x[n, s, g * K + k] for g < G, k < K
     v = x
     z_at = z_sum_1_ptr + n * z_sum_1_stride_N + c // (C // G) * z_sum_1_stride_G
-    z = tl.load(z_at, mask=c < C, other=0.0)
+    z = tl.load(z_at, mask=c < C, other=0.0, eviction_policy="evict_first")
     z_c = v - z[None, :] * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32))
     z_2_at = z_sum_2_ptr + n * z_sum_2_stride_N + c // (C // G) * z_sum_2_stride_G
-    z_2 = tl.load(z_2_at, mask=c < C, other=0.0)
+    z_2 = tl.load(z_2_at, mask=c < C, other=0.0, eviction_policy="evict_first")
     # z[n, g, k, s] = layernorm[k, s](v[n, g, k, s], eps)
     z_3 = z_c * tl.rsqrt(z_2[None, :] * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)) + eps)
-    weight = tl.load(weight_ptr + c * weight_stride_C, mask=c < C, other=0.0).to(tl.float32)
-    bias = tl.load(bias_ptr + c * bias_stride_C, mask=c < C, other=0.0).to(tl.float32)
     y_x = z_3 * weight[None, :] + bias[None, :]
     # y[n, s, g * K + k] = silu(z[n, g, k, s] * weight[g * K + k] + bias[g * K + k]) for g < G, k < K
     y = div_fast(y_x, 1.0 + tl.exp2(y_x * -1.4426950408889634))
@@ -936,7 +1057,7 @@ def _configure_group_norm_silu_nhwc_groups_whole(
 ):
     """Kernel, grid and launch options of `groups_whole` for one shape."""
     BLOCK_K = launch.power_of_2(C // G, 16)
-    BLOCK_S = launch.bucket(S, 64, launch.share(8192, BLOCK_K))
+    BLOCK_S = launch.share(8192, BLOCK_K)
     options = {
         "BLOCK_S": BLOCK_S,
         "BLOCK_K": BLOCK_K,
@@ -957,7 +1078,7 @@ def _configure_group_norm_silu_nhwc_groups_parts(
 ):
     """Kernel, grid and launch options of `groups_parts` for one shape."""
     BLOCK_S = launch.power_of_2(64)
-    BLOCK_C = launch.power_of_2(C, 1, 64)
+    BLOCK_C = 64
     options = {
         "BLOCK_C": BLOCK_C,
         "BLOCK_S": BLOCK_S,
@@ -984,31 +1105,17 @@ def _configure_group_norm_silu_nhwc_groups_totals(
 ):
     """Kernel, grid and launch options of `groups_totals` for one shape."""
     BLOCK_K = launch.power_of_2(C // G, 16)
-    BLOCK_PART = launch.bucket((S + 63) // 64, 64, launch.share(8192, BLOCK_K))
-    if ((S + 63) // 64 <= BLOCK_PART and BLOCK_K * BLOCK_PART <= 16384) and launch.chosen(
-        tuned, "_group_norm_silu_nhwc_groups_totals_resident"
-    ):
+    if BLOCK_K <= 16384 and launch.chosen(tuned, "_group_norm_silu_nhwc_groups_totals_streamed0"):
+        BLOCK_PART = launch.share(1024, BLOCK_K)
         options = {
             "BLOCK_PART": BLOCK_PART,
             "BLOCK_K": BLOCK_K,
-            "num_warps": launch.warps(BLOCK_K * BLOCK_PART, 8, 8 if BLOCK_K * BLOCK_PART <= 8192 else 16),
-            "num_stages": 1,
-            "enable_fp_fusion": True,
-        }
-        options = launch.over(options, tuned, "_group_norm_silu_nhwc_groups_totals_resident")
-        return _group_norm_silu_nhwc_groups_totals_resident, N * G, options
-    BLOCK_K = launch.power_of_2(C // G, 64)
-    if BLOCK_K <= 16384 and launch.chosen(tuned, "_group_norm_silu_nhwc_groups_totals_streamed1"):
-        BLOCK_PART = launch.power_of_2((S + 63) // 64, 1, launch.share(4096, BLOCK_K))
-        options = {
-            "BLOCK_PART": BLOCK_PART,
-            "BLOCK_K": BLOCK_K,
-            "num_warps": launch.warps(BLOCK_K * BLOCK_PART, 32),
+            "num_warps": launch.warps(BLOCK_K * BLOCK_PART, 8),
             "num_stages": 3,
             "enable_fp_fusion": True,
         }
-        options = launch.over(options, tuned, "_group_norm_silu_nhwc_groups_totals_streamed1")
-        return _group_norm_silu_nhwc_groups_totals_streamed1, N * G, options
+        options = launch.over(options, tuned, "_group_norm_silu_nhwc_groups_totals_streamed0")
+        return _group_norm_silu_nhwc_groups_totals_streamed0, N * G, options
     WIDE = 1 if (C // G) % 16 else 16 // width
     BLOCK_K = launch.power_of_2(triton.cdiv(C // G, WIDE), 1, 256 * (16 // width) // WIDE)
     STEPS = launch.bucket((C // G) // (BLOCK_K * WIDE), 2, 4)
@@ -1021,8 +1128,8 @@ def _configure_group_norm_silu_nhwc_groups_totals(
         "enable_fp_fusion": True,
         "maxnreg": 80,
     }
-    options = launch.over(options, tuned, "_group_norm_silu_nhwc_groups_totals_streamed2")
-    return _group_norm_silu_nhwc_groups_totals_streamed2, N * G, options
+    options = launch.over(options, tuned, "_group_norm_silu_nhwc_groups_totals_streamed1")
+    return _group_norm_silu_nhwc_groups_totals_streamed1, N * G, options
 
 
 def _configure_group_norm_silu_nhwc_groups(N: int, C: int, S: int, *, tuned: launch.Tuning = launch.UNTUNED):
@@ -1063,7 +1170,7 @@ def _group_norm_silu_nhwc__launch(call, dims, x, weight, bias, eps, G, y):
     """Start the kernels of `group_norm_silu_nhwc` on checked arguments; `call` remembers them for calls of this kind."""
     N, G, C, S, _ = dims
     BLOCK_K = launch.power_of_2(C // G, 16)
-    BLOCK_S = launch.bucket(S, 64, launch.share(8192, BLOCK_K))
+    BLOCK_S = launch.share(8192, BLOCK_K)
     if S <= BLOCK_S and BLOCK_K * BLOCK_S <= 16384:
         kernel, grid, options = _configure_group_norm_silu_nhwc_groups_whole(
             N, G, C, S, tuned=call.tuned("groups_whole")
@@ -1119,6 +1226,7 @@ def _group_norm_silu_nhwc__launch(call, dims, x, weight, bias, eps, G, y):
             z_sum_2_parts.stride(1),
             z_sum_2_parts.stride(2),
             INDEX=launch.index_type(x, z_sum_1_parts, z_sum_2_parts),
+            OVERLAP=call.overlaps,
         )
         width = max(t.element_size() for t in (z_sum_1_parts, z_sum_2_parts))
         kernel, grid, options = _configure_group_norm_silu_nhwc_groups_totals(
@@ -1146,6 +1254,7 @@ def _group_norm_silu_nhwc__launch(call, dims, x, weight, bias, eps, G, y):
             z_sum_2.stride(0),
             z_sum_2.stride(1),
             INDEX=launch.index_type(z_sum_1_parts, z_sum_2_parts, z_sum_1, z_sum_2),
+            **call.following,
         )
         kernel, grid, options = _configure_group_norm_silu_nhwc_groups(N, C, S, tuned=call.tuned("groups"))
         call.start(
@@ -1175,6 +1284,7 @@ def _group_norm_silu_nhwc__launch(call, dims, x, weight, bias, eps, G, y):
             z_sum_2.stride(0),
             z_sum_2.stride(1),
             INDEX=launch.index_type(x, weight, bias, y, z_sum_1, z_sum_2),
+            **call.following,
         )
 
 
