@@ -106,15 +106,16 @@ def verify_spec(
     """
     from opspec.emit.configure import SMALL as SMALL_BLOCKS
     from opspec.emit.configure import Sizes
-    from opspec.emit.package import build_package
+    from opspec.emit.package import build_package, prepare
     from opspec.frontend import load
 
     module = load(spec.path)
+    prepared = prepare(module)
     with tempfile.TemporaryDirectory(prefix="opspec-verify-") as folder:
         kernels = []
         for k, sizes in enumerate((Sizes(), SMALL_BLOCKS)):
             path = Path(folder) / f"kernel{k}.py"
-            package = build_package(module, spec.shown, limits(), sizes)
+            package = build_package(module, spec.shown, limits(), sizes, prepared=prepared)
             path.write_text(package.files["kernel.py"], encoding="utf-8")
             kernels.append(load_module(path))
         verdicts = []

@@ -13,9 +13,9 @@ import pytest
 
 from opspec.diagnostics import Failure
 from opspec.driver.targets import limits
-from opspec.emit import package as packaging
+from opspec.emit import kernel_file
 from opspec.emit.layout import fold, split_top
-from opspec.emit.package import build_package
+from opspec.emit.package import build_package, prepare
 from opspec.frontend import load
 
 HERE = Path(__file__).parent
@@ -32,11 +32,14 @@ def files(path: Path) -> dict[str, str] | None:
 
 @pytest.mark.parametrize("path", SPECS, ids=lambda p: p.stem)
 def test_folding_changes_no_meaning(path: Path, monkeypatch):
-    folded = files(path)
-    if folded is None:
+    module = load(path)
+    try:
+        prepared = prepare(module)
+    except Failure:
         pytest.skip("refused")
-    monkeypatch.setattr(packaging, "fold", lambda line, width=110: [line])
-    plain = build_package(load(path), path.name, limits()).files
+    folded = build_package(module, path.name, limits(), prepared=prepared).files
+    monkeypatch.setattr(kernel_file, "fold", lambda line, width=110: [line])
+    plain = build_package(module, path.name, limits(), prepared=prepared).files
     before, after = (ast.dump(ast.parse(f["kernel.py"])) for f in (plain, folded))
     assert before == after
 

@@ -52,18 +52,19 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
 
 def _answer(request: dict[str, Any], folder: Path) -> dict[str, Any]:
     from opspec.emit.configure import SMALL, Sizes
-    from opspec.emit.package import build_package
+    from opspec.emit.package import build_package, prepare
     from opspec.frontend import load
 
     verify.SMALL, verify.ENOUGH = request.get("limit", 400), request.get("faults", 3)
     spec = folder / "spec.op"
     spec.write_text(request["text"], encoding="utf-8")
     module = load(spec)
+    prepared = prepare(module)
     kernels, texts = [], []
     wanted = request.get("sizes", "both")
     chosen = {"both": (Sizes(), SMALL), "shipped": (Sizes(), Sizes()), "tiny": (SMALL, SMALL)}[wanted]
     for k, sizes in enumerate(chosen):
-        package = build_package(module, "spec.op", limits(), sizes)
+        package = build_package(module, "spec.op", limits(), sizes, prepared=prepared)
         files = package.files
         for name in ("kernel.py", "bench.py"):
             ast.parse(files[name])
