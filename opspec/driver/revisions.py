@@ -121,6 +121,8 @@ class Repository:
             return "the clone is shallow: `git fetch --deepen=20` brings earlier commits"
         if done.stdout.strip() == b"true":
             return f"the clone is shallow: `git fetch --depth=1 origin {revision}` brings the commit"
+        if Path(revision).exists():
+            return f"it is a path, and `diff` compares revisions: `opspec diff HEAD -- {revision}`"
         return "name a branch, a tag or a hash; paths come after `--`"
 
     def relative(self, paths: Iterable[str]) -> tuple[str, ...]:

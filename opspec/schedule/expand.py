@@ -126,7 +126,8 @@ class _Reader:
         self.graph = graph
         self.nodes = graph.by_name
         self.over = over
-        self.symbols: dict[Value, Symbol] = {}
+        self.symbols: dict[Value | str, Symbol] = {}
+        self.values: dict[Symbol, Value] = {}
 
     def of(self, value: Value) -> Expr:
         """The expression; what has no spelling is a symbol of its own."""
@@ -152,20 +153,29 @@ class _Reader:
                 return self.of(a) * self.of(b)
             case Binary(op="div", a=a, b=b):
                 return self.of(a) / self.of(b)
-        return self.symbols.setdefault(value, sympy.Symbol(f"u{len(self.symbols)}", real=True))
+        return self.symbol(value)
+
+    def symbol(self, value: Value) -> Symbol:
+        """The symbol of a value; of what a statement gives, one, in whatever order its indices are written."""
+        import sympy
+
+        key = value.name if isinstance(value, Read) else value
+        if key not in self.symbols:
+            self.symbols[key] = sympy.Symbol(f"u{len(self.symbols)}", real=True)
+            self.values[self.symbols[key]] = value
+        return self.symbols[key]
 
     def varying(self) -> dict[Symbol, Value]:
         """The symbols that vary along the sum."""
-        return {s: v for v, s in self.symbols.items() if self.graph.axes_of(v) & self.over}
+        return {s: v for s, v in self.values.items() if self.graph.axes_of(v) & self.over}
 
     def value(self, e: Expr) -> Value | None:
         """An expression of symbols as a value."""
         import sympy
 
-        known = {s: v for v, s in self.symbols.items()}
         match e:
             case sympy.Symbol():
-                return known.get(e)
+                return self.values.get(e)
             case sympy.Number():
                 return Literal(value=float(e), dtype=F32)
             case sympy.exp():
@@ -230,7 +240,12 @@ def _apart(graph: Graph, node: Fold) -> _Parts | None:
             return None
         terms.append((float(ratio), varying[symbol], top))
         rest = rest - factor * (symbol - reader.of(top))
-    scale = sympy.powsimp(first * sympy.exp(sympy.expand(row + reader.of(m))))
+    # as a symbol, so that it stays one exponential: that of m and that of -r alone may overflow
+    left = sympy.expand(row + reader.of(m))
+    moved = reader.value(left)
+    if moved is None:
+        return None
+    scale = first if left == 0 else first * reader.symbol(Unary(op="exp", x=moved, dtype=F32))
     total = reader.of(Read(name=weights.name, indices=tuple(map(index, sorted(weights.axes))), dtype=F32))
     rest = sympy.expand(sympy.cancel(sympy.expand(rest) / first) * sympy.cancel(scale * total))
     values = reader.value(scale), reader.value(rest)

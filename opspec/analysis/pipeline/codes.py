@@ -43,9 +43,11 @@ def unknown(name: str, known: list[str], what: str) -> Failure:
     """The failure for a name on the command line that nothing has."""
     from difflib import get_close_matches
 
+    if not known:
+        return refuse(NO_PIPELINE, f"the spec states no {what}", None, f"state one: `{what} NAME {{ … }}`")
     near = get_close_matches(name[:60], known, n=1)
     hint = f"did you mean `{near[0]}`? " if near else ""
-    listed = ", ".join(f"`{k}`" for k in known) or "none"
+    listed = ", ".join(f"`{k}`" for k in known)
     span = Span(Source(f"<{what}>", name), 0, len(name)) if name else None
     message = f"the spec has no {what} `{name}`" if name else f"say which {what} is meant"
     return refuse(NO_PIPELINE, message, span, f"{hint}known: {listed}")
