@@ -20,11 +20,14 @@ def run(options: argparse.Namespace) -> int:
     for spec in specs:
         print(spec.shown, flush=True)
         try:
-            verdicts = verify_spec(spec, device=options.device, count=options.cases, seed=options.seed)
+            verdicts = verify_spec(
+                spec, device=options.device, count=options.cases, seed=options.seed, progress=_progress
+            )
         except Failure as failure:
             refused += 1
             print(render_text(failure.diagnostics), file=sys.stderr, flush=True)
             continue
+        _progress("")
         for verdict in verdicts:
             print(_line(verdict), flush=True)
             for fault in verdict.faults:
@@ -34,6 +37,12 @@ def run(options: argparse.Namespace) -> int:
         print(f"{refused} of {len(specs)} specs have no kernel to verify", file=sys.stderr)
     print(f"{wrong} wrong" if wrong else "all right", file=sys.stderr if wrong else sys.stdout)
     return 1 if wrong else 2 if refused else 0
+
+
+def _progress(text: str) -> None:
+    """What is at work, on a terminal: a case takes seconds in the interpreter, and minutes where programs are many."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text[:100]}", end="", file=sys.stderr, flush=True)
 
 
 def _preface(device: str, repaired: tuple[str, ...]) -> None:

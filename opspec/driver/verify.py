@@ -120,9 +120,10 @@ def verify_spec(
             kernels.append(load_module(path))
         verdicts = []
         for op, boundary in buildable(module):
-            for dtypes in assignments(op):
-                progress(f"{op.name}{'__' + boundary.name if boundary.name else ''} {label(dtypes)}")
-                verdicts.append(_verify(module, op, boundary, dtypes, kernels, device, count, seed))
+            verdicts += [
+                _verify(module, op, boundary, dtypes, kernels, device, count, seed, progress)
+                for dtypes in assignments(op)
+            ]
         return verdicts
 
 
@@ -166,6 +167,7 @@ def _verify(
     device: str,
     count: int,
     seed: int,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> Verdict:
     from opspec.emit.launcher import function_name
     from opspec.reference.cases import cases
@@ -175,6 +177,7 @@ def _verify(
     limit = SMALL if device == "cpu" else LARGE
     for case in cases(op, dtypes, count, seed, workloads=module.workloads_of(op.name), limit=limit):
         verdict.cases += 1
+        progress(f"{function_name(op, boundary.name)} {verdict.dtypes}, case {verdict.cases} of {count}")
         small = verdict.cases % 2 == 0
         with _roles(verdict.cases % 4 == 1, device):
             fault = _run_case(op, boundary, dtypes, functions[small], case, device, verdict)
