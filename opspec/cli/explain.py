@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from opspec.driver.compile import Compiled
     from opspec.driver.library import Relative
     from opspec.driver.targets import Target as Architecture
-    from opspec.emit.starting import KernelLaunch
+    from opspec.emit.kernel_launch import KernelLaunch
 
 CARDS = ("h200", "a100", "b200", "mi300x", "l40s")
 

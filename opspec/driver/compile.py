@@ -13,16 +13,16 @@ from typing import Any
 
 from opspec.driver.targets import Target
 from opspec.emit.host import stored_extents
+from opspec.emit.kernel_launch import TOGETHER, KernelLaunch, streamed_tensors, taken_tensors
 from opspec.emit.names import escape
 from opspec.emit.signature import descriptor, identifiers, pointer, stride
-from opspec.emit.starting import TOGETHER, KernelLaunch, ends_by_data, streamed_tensors, taken_tensors
+from opspec.emit.splitting import parts_call, tile_places
 from opspec.ir.bounds import prove
 from opspec.ir.dtypes import DType, DTypeParam
 from opspec.ir.facts import facts_of
 from opspec.ir.integers import Int, dim
 from opspec.ir.program import Module, Op
 from opspec.schedule.adjacent import adjacent_axes
-from opspec.schedule.nested import nested_product
 
 POINTER = {
     "f32": "*fp32", "bf16": "*bf16", "f16": "*fp16", "f8e4m3": "*fp8e4nv", "f8e5m2": "*fp8e5", "i8": "*i8", "i4": "*u8",
@@ -142,25 +142,23 @@ def started(
     chosen = next((t for t in own if t.name == kernel.fn.__name__), None)
     if chosen is None or text is None or text.split is None:
         return kernel, options, tiles
-    split = text.split.split
-    program = launch.plan.variants[-1].program
-    extents = {a.name: a.extent.evaluate(dims) for a in program.axes}
-    whole, chunk = extents[split.axis], options[text.blocks[split.axis]]
-    if nested_product(split.partial) is not None:
-        parts, _ = runtime.spread(whole, chunk, grid, options["num_warps"])
-    elif split.beside:
-        streams = [(extents[a], options[text.blocks[a]]) for a in (split.axis, *(o for o, _ in split.beside))]
-        parts, _ = runtime.split_all(grid, *streams, steps=launch.steps)
+    call = parts_call(launch, text.split)
+    extents = {a.name: a.extent.evaluate(dims) for a in launch.plan.variants[-1].program.axes}
+    streams = [(extents[a], options[text.blocks[a]]) for a in call.streams]
+    if call.function == "spread":
+        parts, _ = runtime.spread(*streams[0], grid, options["num_warps"])
+    elif call.function == "split_all":
+        parts, _ = runtime.split_all(grid, *streams, steps=call.steps)
     else:
-        warps = options["num_warps"] if launch.few_tiles else 0
-        ragged = ends_by_data(program, split.axis)
-        parts, _ = runtime.split(whole, chunk, grid, launch.steps, warps=warps, ragged=ragged)
+        warps = options["num_warps"] if call.warps else 0
+        parts, _ = runtime.split(*streams[0], grid, call.steps, warps=warps, ragged=call.ragged)
     if parts < 2:
         return kernel, options, tiles
     partial = text.split.partial
     used = partial.described if tiles is not None and partial.described is not None else partial
-    given = dict(zip((t.name for t in taken_tensors(launch, chosen.params)), tiles or (), strict=False))
-    mine = tuple(given.get(t.name) for t in taken_tensors(launch, used.params)) if used.tiles else None
+    mine: Tiles = None
+    if used.tiles and tiles is not None:
+        mine = tuple(None if p is None else tiles[p] for p in tile_places(launch, chosen, used))
     if set(text.edges) - set(partial.edges):
         options = runtime.without_edges(options, *text.split.kept_edges(text))
     if "GROUP" in used.constexprs:

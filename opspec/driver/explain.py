@@ -8,7 +8,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from opspec.driver.traffic import axes_of, fetches, program_traffic, segment_loops, walked
-from opspec.emit.starting import KernelLaunch
+from opspec.emit.kernel_launch import KernelLaunch
 from opspec.ir.integers import FloorDiv, Int
 from opspec.ir.program import Boundary, Kernel
 from opspec.schedule.adjacent import adjacent_axes

@@ -19,7 +19,7 @@ from opspec.source import Span
 
 if TYPE_CHECKING:
     from opspec.driver.compile import Compiled
-    from opspec.emit.starting import KernelLaunch
+    from opspec.emit.kernel_launch import KernelLaunch
 
 
 def syntax_text(spec: Spec) -> str:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from opspec.driver.files import write_atomically
 from opspec.driver.targets import limits
+from opspec.emit.kernel_launch import KernelLaunch
 from opspec.emit.launcher import function_name
 from opspec.emit.package import Package, build_package
-from opspec.emit.starting import KernelLaunch
 from opspec.ir.program import Module, Op
 from opspec.schedule.resources import Limits
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from opspec.driver.files import write_atomically
 from opspec.driver.subjects import Subject
-from opspec.emit.starting import KernelLaunch, streamed_tensors
+from opspec.emit.kernel_launch import KernelLaunch, streamed_tensors
 from opspec.emit.tuning import Candidate, candidates, variant_of
 from opspec.ir.dtypes import DType, DTypeParam
 from opspec.version import VERSION

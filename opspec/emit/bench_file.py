@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from opspec.emit.bench import DriverModel, driver_model
+from opspec.emit.kernel_launch import KernelLaunch
 from opspec.emit.launcher import function_name
 from opspec.emit.layout import WIDTH
 from opspec.emit.rendering import render
-from opspec.emit.starting import KernelLaunch
 from opspec.ir.program import Module
 from opspec.version import VERSION
 

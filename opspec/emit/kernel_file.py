@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from opspec.emit.costs import cost_function, cost_text
 from opspec.emit.docstrings import function_doc, kernel_doc
 from opspec.emit.host import safe_doc
+from opspec.emit.kernel_launch import KernelLaunch
 from opspec.emit.kernel_models import (
     ConfigureModel,
     FunctionModel,
@@ -33,7 +34,6 @@ from opspec.emit.signature import (
     identifiers,
 )
 from opspec.emit.specialise import unspecialised
-from opspec.emit.starting import KernelLaunch
 from opspec.emit.used import check_lines, unpacked
 from opspec.ir.program import Boundary, Module, Op
 from opspec.schedule.plan import Plan

@@ -11,9 +11,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from opspec.emit.choosing import defining
 from opspec.emit.host import dtype_text, host_int, linear, stored_extents, tuple_text
+from opspec.emit.kernel_launch import Configure, KernelLaunch
 from opspec.emit.names import escape
-from opspec.emit.starting import Configure, KernelLaunch, Starts, defining
+from opspec.emit.starting import Starts
 from opspec.ir.dtypes import DTypeParam, choices
 from opspec.ir.integers import Dim, Int
 from opspec.ir.program import Op, Tensor

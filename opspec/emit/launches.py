@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from opspec.emit.configure import Sizes, configure, stream_steps, stream_warps
 from opspec.emit.kept_lengths import kept_of_any_length
+from opspec.emit.kernel_launch import AnyLength, Instead, KernelLaunch
 from opspec.emit.lengths import Stream, any_length, operand, print_lengths
 from opspec.emit.meeting import early, overlaps, reads, runs_backwards
 from opspec.emit.names import escape, shorten
@@ -20,7 +21,6 @@ from opspec.emit.signature import (
     pointer,
     stride,
 )
-from opspec.emit.starting import AnyLength, Instead, KernelLaunch
 from opspec.emit.triton import print_kernel
 from opspec.emit.warp_specialised import print_warp_specialised
 from opspec.ir.program import Module, Op, Tensor

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from opspec.emit.kernel_launch import KernelLaunch
 from opspec.emit.signature import (
     Overlap,
 )
-from opspec.emit.starting import KernelLaunch
 from opspec.ir.program import Op
 from opspec.schedule.graph import Load, Store
 from opspec.schedule.plan import Plan

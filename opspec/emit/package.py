@@ -15,9 +15,9 @@ from opspec.diagnostics import Diagnostic
 from opspec.emit.bench_file import bench_file
 from opspec.emit.configure import Sizes
 from opspec.emit.kernel_file import kernel_file
+from opspec.emit.kernel_launch import KernelLaunch
 from opspec.emit.launches import launches_of
 from opspec.emit.planning import BoundaryPlans, plan_module
-from opspec.emit.starting import KernelLaunch
 from opspec.ir.program import Module
 from opspec.schedule.resources import Limits
 from opspec.version import VERSION

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from opspec.emit.choice import Choice
+from opspec.emit.kernel_launch import KernelLaunch
 from opspec.emit.signature import KernelText
-from opspec.emit.starting import KernelLaunch
 from opspec.schedule.plan import Variant
 from opspec.schedule.resources import Limits, ProductTile, side_by_side
 

@@ -201,7 +201,7 @@ def _choices(
     prefix = f"_configure_{compiling_name(op, launch)}"
     function = getattr(kernels, prefix)
     wanted = function.__code__.co_varnames[: function.__code__.co_argcount]
-    from opspec.emit.starting import streamed_tensors
+    from opspec.emit.kernel_launch import streamed_tensors
 
     host = {names[d]: v for d, v in dims.items()}
     read = streamed_tensors(launch.plan)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from opspec.analysis.machine import Machine
-from opspec.emit.starting import KernelLaunch
+from opspec.emit.kernel_launch import KernelLaunch
 from opspec.ir.integers import Int
 from opspec.ir.program import Boundary, Module, Op, Workload
 

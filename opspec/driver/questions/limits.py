@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from opspec.driver.questions.ask import Asked
-from opspec.emit.starting import KernelLaunch
+from opspec.emit.kernel_launch import KernelLaunch
 from opspec.ir.program import Op, Workload
 from opspec.schedule.graph import Fold
 from opspec.schedule.plan import Plan

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from opspec.driver.explain import label
 from opspec.driver.traffic import fetches
-from opspec.emit.starting import KernelLaunch
+from opspec.emit.kernel_launch import KernelLaunch
 from opspec.ir.dtypes import choices
 from opspec.ir.integers import Int
 from opspec.schedule.graph import Fold, Load, Prefix, Store

@@ -10,7 +10,7 @@ from opspec.analysis.lints.memory import spelled
 from opspec.driver.explain import label
 from opspec.driver.pattern import pattern_of
 from opspec.driver.questions.ask import Asked
-from opspec.emit.starting import KernelLaunch
+from opspec.emit.kernel_launch import KernelLaunch
 from opspec.ir.dtypes import DTypeParam
 from opspec.ir.program import Define, Workload
 

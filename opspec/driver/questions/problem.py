@@ -8,7 +8,7 @@ from math import ceil, prod
 from opspec.analysis.review.numbers import filled
 from opspec.driver.pattern import Contraction, contractions
 from opspec.driver.questions.ask import Asked
-from opspec.emit.starting import KernelLaunch
+from opspec.emit.kernel_launch import KernelLaunch
 from opspec.ir.integers import Datum, FloorDiv, Int
 from opspec.ir.program import Workload
 from opspec.ir.values import Read, Value, walk
