@@ -13,8 +13,8 @@ from collections.abc import Iterable
 
 from opspec.ir.integers import Int
 from opspec.ir.values import Binary, Read, Value, walk
+from opspec.schedule.applied import Applied
 from opspec.schedule.graph import Fold, Graph, Load, Node, Point
-from opspec.schedule.rewrites import Applied
 
 Place = tuple[str, tuple[Int, ...]]
 

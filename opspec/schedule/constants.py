@@ -12,7 +12,7 @@ from dataclasses import replace
 from opspec.ir.integers import Index, Int
 from opspec.ir.program import Define, Kernel
 from opspec.ir.values import Read, Scan, Value, map_integers, map_values, walk
-from opspec.schedule.rewrites import Applied
+from opspec.schedule.applied import Applied
 
 MOST = 8  # places of one value
 

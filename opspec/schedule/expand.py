@@ -23,10 +23,11 @@ from opspec.ir.dtypes import F32
 from opspec.ir.facts import facts_of
 from opspec.ir.integers import index
 from opspec.ir.values import Binary, Literal, Read, Select, Unary, Value
+from opspec.schedule.applied import Applied
 from opspec.schedule.domain import nonempty
 from opspec.schedule.graph import Fold, Graph, Node, Point, Store
 from opspec.schedule.moments import same_domain
-from opspec.schedule.rewrites import Applied, spelled_out
+from opspec.schedule.rewrites import spelled_out
 from opspec.schedule.roles import product_sides
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from opspec.ir.bounds import equal
 from opspec.ir.facts import facts_of
 from opspec.ir.integers import Atom, Dim, FloorDiv, Index, Int, Mod, index
 from opspec.ir.values import Read, Value, integers, map_integers, walk
+from opspec.schedule.applied import Applied
 from opspec.schedule.block import Axis
 from opspec.schedule.graph import Fold, Graph, Load, Node, Point, Prefix, Store, node_integers, node_values
-from opspec.schedule.rewrites import Applied
 from opspec.schedule.roles import Sides, axis_order, find_products, grid_axes, product_sides
 
 ONE = Int.of(1)

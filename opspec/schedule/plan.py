@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from opspec.ir.integers import Int
 from opspec.ir.program import Boundary, Kernel, Op
+from opspec.schedule.applied import Applied
 from opspec.schedule.aside import repeats
 from opspec.schedule.begun import begin_sums
 from opspec.schedule.block import Block
@@ -24,7 +25,7 @@ from opspec.schedule.place import place
 from opspec.schedule.prepare import whole_block
 from opspec.schedule.rebase import rebase_sums
 from opspec.schedule.refuse import unfusable, unsupported
-from opspec.schedule.rewrites import Applied, invert_divisors, pull_factors, share_equal, share_loads
+from opspec.schedule.rewrites import invert_divisors, pull_factors, share_equal, share_loads
 from opspec.schedule.roles import Roles, assign_roles
 from opspec.schedule.shorten import shorten
 from opspec.schedule.sides import gather_sides

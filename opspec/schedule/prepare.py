@@ -8,9 +8,9 @@ from __future__ import annotations
 from opspec.diagnostics import Diagnostic, Failure
 from opspec.ir.program import Boundary, Kernel, Module, Op
 from opspec.ir.values import Read, walk
+from opspec.schedule.applied import Applied
 from opspec.schedule.block import Block, build_block
 from opspec.schedule.constants import make_apart
-from opspec.schedule.rewrites import Applied
 from opspec.schedule.select import select_elements
 
 

@@ -17,9 +17,9 @@ from dataclasses import replace
 from opspec.ir.dtypes import F32
 from opspec.ir.integers import index
 from opspec.ir.values import Binary, Read, Unary, Value, map_values, walk
+from opspec.schedule.applied import Applied
 from opspec.schedule.graph import Fold, Graph, Node, Point
 from opspec.schedule.laws import between_states, find_law, finite
-from opspec.schedule.rewrites import Applied
 
 
 def rebase_sums(graph: Graph) -> tuple[Graph, tuple[Applied, ...]]:

@@ -12,7 +12,7 @@ is guarded, so that ``0 / 0`` can't replace the 0 of an empty sum.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from opspec.ir.bounds import prove
 from opspec.ir.dtypes import F32
@@ -33,17 +33,9 @@ from opspec.ir.values import (
     map_values,
     walk,
 )
+from opspec.schedule.applied import Applied
 from opspec.schedule.domain import nonempty
 from opspec.schedule.graph import Fold, Graph, Load, Node, Point, Prefix, Store, node_values
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Applied:
-    """One application of a rewrite, for ``explain`` and the kernel's docstring."""
-
-    rule: str
-    statement: str
-    text: str
 
 
 def share_loads(graph: Graph) -> Graph:

@@ -14,7 +14,7 @@ from opspec.ir.dtypes import BOOL
 from opspec.ir.integers import Datum, Int, index
 from opspec.ir.program import Define, Kernel
 from opspec.ir.values import Range, Read, Reduce, Value, map_values, walk
-from opspec.schedule.rewrites import Applied
+from opspec.schedule.applied import Applied
 
 
 def select_elements(kernel: Kernel) -> tuple[Kernel, tuple[Applied, ...]]:
