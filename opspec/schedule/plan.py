@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from opspec.ir.integers import Int
 from opspec.ir.program import Boundary, Kernel, Op
+from opspec.schedule.ahead import load_ahead
 from opspec.schedule.applied import Applied
 from opspec.schedule.aside import repeats
 from opspec.schedule.begun import begin_sums
@@ -118,7 +119,8 @@ def _held(variant: Variant, reserved: set[str]) -> Variant:
     names = Names(taken=reserved | {v.name for v in program.vars} | {a.name for a in program.axes})
     if variant.roles.kept is not None:
         program = keep_rows(program, variant.roles.kept, names) or program
-    return replace(variant, program=check_tile(hold_steps(hold_windows(program, names), names)))
+    program = hold_steps(hold_windows(load_ahead(program), names), names)
+    return replace(variant, program=check_tile(program))
 
 
 def _shortened(variant: Variant) -> Variant:
