@@ -44,6 +44,9 @@ def _body(body: Iterable[Statement], indent: str) -> list[str]:
     lines: list[str] = []
     for s in body:
         lines += [indent + text for text in _statement(s)]
+        if isinstance(s, Loop) and s.ahead is not None:
+            lines.append(f"{indent}  one step ahead, as {', '.join(s.ahead.now)} of this one:")
+            lines += _body((s.ahead.loads,), indent + "    ")
         if isinstance(s, Loop | Unroll):
             lines += _body(s.body, indent + "  ")
     return lines

@@ -32,6 +32,7 @@ from opspec.schedule.tile import (
     Fetch,
     Loop,
     Multiply,
+    Scan,
     TileProgram,
     Unroll,
     Write,
@@ -103,6 +104,7 @@ class Accesses:
         self.sweep: tuple[str, int, int] | None = None
         self.open: tuple[str, ...] = ()
         self.step: Loop | None = None  # the innermost loop that is open
+        self.as_stored = False  # whether loads stay in the type that they are stored in
         self.implied: tuple[Value, ...] = ()
         self.edges: dict[str, tuple[Int, str]] = {}
         self.edge = ""
@@ -319,8 +321,8 @@ class Accesses:
         suffix = ""
         if s.raw and not general:
             self.raw[s.var.name] = tensor.dtype
-        elif (widened := compute_dtype(tensor.dtype)) != tensor.dtype and not packed:
-            suffix = f".to({TL[widened.name]})"
+        elif not packed and not self.as_stored:
+            suffix = self.widening(tensor.dtype)
         always = self.outside(s.masks)
         inner = len(always) < len(s.masks) and len(s.var.axes) > 1 and not general and not packed
         text = load(always if inner and self.part is False else s.masks) + suffix
@@ -340,6 +342,11 @@ class Accesses:
             self.stored[self.kept[s.var.name]] = raw
             text = self.x.call("widened", raw)[0]
         self.put(f"{s.var.name} = {text}")
+
+    def widening(self, stored: Storage) -> str:
+        """What brings an element from the type that it is stored in to the one that it is computed in."""
+        widened = compute_dtype(stored)
+        return "" if widened == stored else f".to({TL[widened.name]})"
 
     def wide(self, value: Value) -> str:
         """How many neighbours one load brings of what a value is made from."""
@@ -394,7 +401,8 @@ class Accesses:
     def policy(self, at: tuple[Int, ...]) -> str | None:
         """What L2 should do with an access that streams through one program alone.
 
-        A stream that is swept again should stay until its last sweep; after that it is no use to anyone.
+        A stream that is swept again should stay until its last sweep; after that it is no use to anyone. Nor is one
+        that is walked once; but beside the results of a scan L2 does better untold.
         """
         used = {n for i in at for n in i.free_indices()}
         grid = {a.name for a in self.program.axes if a.role == "grid"}
@@ -402,6 +410,8 @@ class Accesses:
             return None
         if any(_taps(i, self.sweep[0], grid) for i in at):
             return None  # other programs and other steps read it too
+        if self.sweep[2] == 1 and self.step is not None and _stores_scans(self.step):
+            return None
         return "evict_first" if self.sweep[1] == self.sweep[2] else "evict_last"
 
     def located(
@@ -492,6 +502,13 @@ def _shared_places(program: TileProgram) -> frozenset[str]:
             if mine and all(isinstance(a, FloorDiv) and a.num.index == axis for a in mine):
                 found.add(axis)
     return frozenset(found)
+
+
+def _stores_scans(loop: Loop) -> bool:
+    """Whether a loop stores what it scans chunk by chunk."""
+    body = tuple(statements(loop.body))
+    scanned = any(isinstance(s, Scan) and s.along is not None for s in body)
+    return scanned and any(isinstance(s, Write) for s in body)
 
 
 def ends(mask: Value, axis: str) -> bool:

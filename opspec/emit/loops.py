@@ -11,7 +11,7 @@ from opspec.emit.signature import pointer, stride
 from opspec.emit.turns import NEXT, in_turns
 from opspec.ir.integers import FloorDiv, Greatest, Int, Least
 from opspec.ir.values import Extent, free_indices
-from opspec.schedule.tile import Fetch, Inner, Let, Loop, Multiply, Remark, Statement, Unroll
+from opspec.schedule.tile import Ahead, Fetch, Inner, Let, Loop, Multiply, Remark, Statement, Unroll
 
 AHEAD = 4  # chunks of a scan across memory: one that is scanned, the others on their way
 
@@ -49,10 +49,18 @@ class Loops(Accesses):
             )
         elif self.program.axis(s.axis).rows:
             rows = self.blocks[f"{s.axis}.step"]
-            self.put(f"for {axis}_start in {loop_range(s, start, stop, f'{self.blocks[s.axis]} * {rows}')}:")
+            chunk, place = f"{self.blocks[s.axis]} * {rows}", self.names[f"{s.axis}.place"]
+            places = f"{self.places(s.axis)} * {rows}"
+            if s.ahead is not None:
+                self.put("# what the first step reads; the next one's is on its way while a step is computed")
+                self.coming(s.ahead, place, places if start == "0" else f"{start} + {places}")
+            self.put(f"for {axis}_start in {loop_range(s, start, stop, chunk)}:")
             self.level += 1
-            places = f"({axis}_start + {self.places(s.axis)} * {rows}).to(INDEX)"
-            self.put(f"{self.names[f'{s.axis}.place']} = {places}")
+            if s.ahead is not None:
+                for (_, coming), now in zip(s.ahead.loads.kept, s.ahead.now, strict=True):
+                    self.put(f"{now} = {coming}")
+                self.coming(s.ahead, place, f"{axis}_start + {chunk} + {places}")
+            self.put(f"{place} = ({axis}_start + {places}).to(INDEX)")
         elif dims:
             block = self.blocks[s.axis]
             if self.whole_steps(s):
@@ -92,6 +100,13 @@ class Loops(Accesses):
             self.implied, self.edge = implied, edge
         if turned:
             self.level -= 1
+
+    def coming(self, ahead: Ahead, place: str, places: str) -> None:
+        """Load what a chunk at some places needs, which waits as it is stored."""
+        self.put(f"{place} = ({places}).to(INDEX)")
+        self.as_stored = True
+        self.unroll(ahead.loads)
+        self.as_stored = False
 
     def turns(self, s: Loop, start: str, stop: str) -> bool:
         """Print what takes two steps of a stream at once, in a branch for where the host finds that they fit; whether

@@ -17,11 +17,12 @@ from opspec.schedule.tile import Unroll, statements
 TOGETHER = 512  # elements of one row of all threads: 16 bytes each of two warps
 HELD = 32  # rows by taps of a thread: more of them load less twice, and fewer leave room for other warps
 DEEP = 8  # rows of a thread at most
-PARTED = 256  # elements of one step of all threads of a scan
+PARTED = 512  # elements of one step of all threads of a scan
 SECTOR = 8  # of them along memory at least
 COLUMNS = 64  # and at most
-STEPS = 64  # steps by inputs of a thread
+STEPS = 32  # steps by inputs of a thread, of 16 bits
 BESIDE = 2  # columns of a thread
+REGISTERS = 128  # of it, so that a multiprocessor has two programs of eight warps
 ACROSS = 8  # elements of a thread in a row
 KEEPING = (
     "64 if width < 4 else 128"  # registers of a thread that keeps rows: two programs a multiprocessor, or one
@@ -81,8 +82,9 @@ def _steps(
     blocks.share([axis, *variant.roles.grid])
     kept = [len(s.kept) for s in statements(variant.program.body) if isinstance(s, Unroll)]
     deep = min(STEPS // (1 << max(max(kept) - 1, 0).bit_length()), max(sizes.chunk // 8, 1), STEPS // 2)
-    lines = [*blocks.lines, f"{text.blocks[f'{axis}.step']} = {max(deep, 1)}"]
-    return choice_of(text, lines, warps=blocks.warps(BESIDE), stages="1")
+    size = f"{2 * deep} // max(width, 2)" if deep > 1 else "1"
+    lines = [*blocks.lines, f"{text.blocks[f'{axis}.step']} = {size}"]
+    return replace(choice_of(text, lines, warps=blocks.warps(BESIDE), stages="1"), registers=REGISTERS)
 
 
 def _windows(

@@ -394,8 +394,10 @@ class Printer(Loops):
                     self.put(f"{self.parted} = {self.x.call('sum_parts', self.parted, 'PARTS')[0]}")
             case Unroll():
                 self.unroll(s)
-            case Take(var=var, kept=kept, at=at):
+            case Take(var=var, kept=kept, at=at, stored=stored):
                 taken = f"{kept}[{self.x.integer(at, ())[0]}]"
+                if stored is not None:
+                    taken += self.widening(self.tensor(stored).dtype)
                 self.put(f"{var.name} = {self.x.call('widened', taken)[0] if kept in self.stored else taken}")
             case _:
                 assert_never(s)

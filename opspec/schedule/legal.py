@@ -52,8 +52,12 @@ def _block(body: tuple[Statement, ...], known: set[str], declared: dict[str, Var
                 if isinstance(part, Reduce | ScanValue):
                     raise IllegalTile("a reduction inside a block value")
         match s:
-            case Loop(body=inner):
-                _block(inner, set(known), declared, dims)
+            case Loop(body=inner, ahead=ahead):
+                own = set(known)
+                if ahead is not None:
+                    _block((ahead.loads,), own, declared, dims)
+                    own |= set(ahead.now)
+                _block(inner, own, declared, dims)
             case Unroll(body=inner, kept=kept):
                 own = set(known)
                 _block(inner, own, declared, dims)

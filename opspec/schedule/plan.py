@@ -12,6 +12,7 @@ from opspec.schedule.applied import Applied
 from opspec.schedule.aside import repeats
 from opspec.schedule.begun import begin_sums
 from opspec.schedule.block import Block
+from opspec.schedule.defer import defer_factors
 from opspec.schedule.expand import expand_sums
 from opspec.schedule.exponent import fold_exponentials
 from opspec.schedule.extremes import pair_extremes
@@ -82,8 +83,9 @@ def schedule_kernel(
     graph, expanded = expand_sums(graph)
     graph, inverted = invert_divisors(graph)
     graph, rebased = rebase_sums(graph)
+    graph, deferred = defer_factors(graph)
     graph, lent = lend_rows(graph)
-    rewrites = (*joined, *shared, *pulled, *sided, *expanded, *inverted, *rebased, *lent)
+    rewrites = (*joined, *shared, *pulled, *sided, *expanded, *inverted, *rebased, *deferred, *lent)
     variants = []
     packed = packed_axes(graph)
     assigned = assign_roles(graph, typical)

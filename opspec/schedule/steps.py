@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from opspec.ir.dtypes import F32
+from opspec.ir.dtypes import F32, I4
 from opspec.ir.integers import index
-from opspec.ir.values import Binary, Read, Value, walk
+from opspec.ir.values import Binary, Literal, Read, Value, walk
 from opspec.schedule.names import Names
 from opspec.schedule.tile import (
+    Ahead,
     Begin,
     Combine,
     Fetch,
@@ -31,6 +32,7 @@ from opspec.schedule.tile import (
     Var,
     Write,
     assigned,
+    integers_of,
     values_of,
 )
 
@@ -46,12 +48,60 @@ def hold_steps(program: TileProgram, names: Names) -> TileProgram:
         return program
     own: list[Var] = []
     loop = replace(loops[0], body=tuple(_chunk(loops[0], scans[0], names, own)))
+    loop = _ahead(program, loop, names, own)
     return replace(
         program,
         axes=tuple(replace(a, rows=a.name == loop.axis) for a in program.axes),
         body=tuple(loop if s is loops[0] else s for s in program.body),
         vars=(*program.vars, *own),
     )
+
+
+def _ahead(program: TileProgram, loop: Loop, names: Names, own: list[Var]) -> Loop:
+    """The loop with what its steps read loaded a chunk ahead, as it is stored; as it is where a load needs another."""
+    first = loop.body[_first_unroll(loop)]
+    assert isinstance(first, Unroll)
+    loads = [s for s in first.body if isinstance(s, Fetch)]
+    stored = {t.name: t.dtype for t in program.tensors}
+    if not loads or any(_needs_more(s) or stored[s.tensor] == I4 for s in loads):
+        return loop
+    ahead: list[Statement] = []
+    takes: dict[str, Take] = {}
+    kept: list[tuple[str, str]] = []
+    for s in loads:
+        var = replace(s.var, name=names.fresh(f"{s.var.name}_stored"))
+        coming, now = (names.fresh(f"{s.var.name}_{when}") for when in ("next", "now"))
+        own.append(var)
+        ahead.append(replace(s, var=var))
+        kept.append((var.name, coming))
+        takes[s.var.name] = Take(var=s.var, kept=now, at=index(f"{loop.axis}.row"), stored=s.tensor)
+    again = {values: takes[name] for name, values in first.kept if name in takes}
+
+    def taken(s: Statement) -> Statement:
+        if isinstance(s, Fetch):
+            return takes[s.var.name]
+        return again.get(s.kept, s) if isinstance(s, Take) else s
+
+    body: list[Statement] = []
+    for s in loop.body:
+        if isinstance(s, Unroll):
+            left = tuple(k for k in s.kept if k[0] not in takes)
+            body.append(replace(s, body=tuple(taken(x) if s is first or isinstance(x, Take) else x for x in s.body), kept=left))
+        else:
+            body.append(s)
+    every = replace(first, body=tuple(ahead), kept=tuple(kept))
+    return replace(loop, body=tuple(body), ahead=Ahead(loads=every, now=tuple(t.kept for t in takes.values())))
+
+
+def _first_unroll(loop: Loop) -> int:
+    return next(k for k, s in enumerate(loop.body) if isinstance(s, Unroll))
+
+
+def _needs_more(s: Fetch) -> bool:
+    """Whether a load needs another before it, or gives other than 0 where it is outside."""
+    reads = any(isinstance(part, Read) for v in values_of(s) for part in walk(v))
+    zero = s.other is None or (isinstance(s.other, Literal) and s.other.value == 0)
+    return reads or not zero or any(i.tensors() for i in integers_of(s))
 
 
 def _plain(loop: Loop) -> bool:

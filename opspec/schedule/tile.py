@@ -226,6 +226,15 @@ class Inner:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ahead:
+    """What a chunk reads, loaded while the one before it is computed: ``loads``, before the loop those of the first
+    chunk, and under which names a chunk has what they kept ``now``, in their order."""
+
+    loads: Unroll
+    now: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Loop:
     """A sequential walk over a stream axis in chunks, from ``start`` to ``stop``; the last chunk first
     where it is ``reverse``.
@@ -244,6 +253,7 @@ class Loop:
     carried: tuple[Carried, ...] = ()
     reverse: bool = False
     segments: str | None = None
+    ahead: Ahead | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,11 +274,13 @@ class Unroll:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Take:
-    """``var`` = the value number ``at`` of those that were ``kept``."""
+    """``var`` = the value number ``at`` of those that were ``kept``; as ``stored`` in that tensor, if it was not loaded
+    to be computed with at once."""
 
     var: Var
     kept: str
     at: Int
+    stored: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,6 +332,8 @@ def statements(body: tuple[Statement, ...]) -> Iterator[Statement]:
     """Every statement, those inside loops too."""
     for s in body:
         yield s
+        if isinstance(s, Loop) and s.ahead is not None:
+            yield from statements((s.ahead.loads,))
         if isinstance(s, Loop | Unroll):
             yield from statements(s.body)
 

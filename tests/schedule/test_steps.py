@@ -25,9 +25,14 @@ def test_a_part_is_summed_and_then_walked_from_what_came_before(plan):
     order = [loop.body.index(s) for s in (first, between, second)]
     assert order == sorted(order)
     assert {str(s.count) for s in (first, second)} == {"t.step"}
-    # all loads stand in front, and nothing is loaded twice
-    assert [s.tensor for s in statements((first,)) if isinstance(s, Fetch)].count("x") == 1
-    assert {s.kept for s in statements((second,)) if isinstance(s, Take)} == {n for _, n in first.kept}
+    # all that a chunk reads is loaded one chunk ahead, as it is stored, and nothing is loaded twice
+    assert loop.ahead is not None
+    loaded = [s for s in statements((loop.ahead.loads,)) if isinstance(s, Fetch)]
+    assert sorted(s.tensor for s in loaded) == ["keep", "x"]
+    assert [s.tensor for s in statements(loop.body) if isinstance(s, Fetch)] == ["z"]
+    taken = [s for s in statements((second,)) if isinstance(s, Take)]
+    assert {s.kept for s in taken} <= {*loop.ahead.now, *(n for _, n in first.kept)}
+    assert "keep" in {s.stored for s in taken}
     assert any(isinstance(s, Write) for s in second.body)
     # the short scan leaves its own part out, and moves the state of the chunk on
     assert (between.exclusive, between.along, between.carry is not None) == (True, "t", True)
