@@ -83,14 +83,17 @@ def _ahead(program: TileProgram, loop: Loop, names: Names, own: list[Var]) -> Lo
         return again.get(s.kept, s) if isinstance(s, Take) else s
 
     body: list[Statement] = []
-    for s in loop.body:
-        if isinstance(s, Unroll):
-            left = tuple(k for k in s.kept if k[0] not in takes)
-            body.append(replace(s, body=tuple(taken(x) if s is first or isinstance(x, Take) else x for x in s.body), kept=left))
+    for part in loop.body:
+        if isinstance(part, Unroll):
+            own_takes = tuple(taken(x) if part is first or isinstance(x, Take) else x for x in part.body)
+            left = tuple(k for k in part.kept if k[0] not in takes)
+            body.append(replace(part, body=own_takes, kept=left))
         else:
-            body.append(s)
+            body.append(part)
     every = replace(first, body=tuple(ahead), kept=tuple(kept))
-    return replace(loop, body=tuple(body), ahead=Ahead(loads=every, now=tuple(t.kept for t in takes.values())))
+    return replace(
+        loop, body=tuple(body), ahead=Ahead(loads=every, now=tuple(t.kept for t in takes.values()))
+    )
 
 
 def _first_unroll(loop: Loop) -> int:
