@@ -49,6 +49,8 @@ def _kv_append_append(
     # k_cache[slot[m], h, d] = k[m, h, d]
     new = k
     slot = tl.load(slot_ptr + m * slot_stride_M)
+    v_at = v_ptr + m * v_stride_M + h[:, None] * v_stride_H + d[None, :] * v_stride_D
+    v = tl.load(v_at, mask=mask, other=0.0).to(tl.float32)
     k_cache_at = (
         k_cache_ptr
         + slot.to(INDEX) * k_cache_stride_S
@@ -56,8 +58,6 @@ def _kv_append_append(
         + d[None, :] * k_cache_stride_D
     )
     tl.store(k_cache_at, new, mask=mask)
-    v_at = v_ptr + m * v_stride_M + h[:, None] * v_stride_H + d[None, :] * v_stride_D
-    v = tl.load(v_at, mask=mask, other=0.0).to(tl.float32)
     # v_cache[slot[m], h, d] = v[m, h, d]
     v_cache_new = v
     v_cache_at = (

@@ -33,19 +33,22 @@ def _rmsnorm_fp8_rows_resident(
     INDEX: tl.constexpr,
     FULL: tl.constexpr,
 ):
-    """Resident: m in parallel by blocks, n whole."""
+    """Resident: m in parallel by blocks, n whole.
+
+    y: what waits for a reduction multiplies last.
+    """
     pid = tl.program_id(0).to(INDEX)
     m = pid * BLOCK_M + tl.arange(0, BLOCK_M)
     n = tl.arange(0, BLOCK_N).to(INDEX)
     x_at = x_ptr + m[:, None] * x_stride_M + n[None, :] * x_stride_N
     mask = unless_full((m[:, None] < M) & (n[None, :] < N), FULL)
     x = tl.load(x_at, mask=mask, other=0.0).to(tl.float32)
-    y_sum = tl.sum(tl.where(unless_full(n[None, :] < N, FULL), x * x, 0.0), axis=1)
     weight = tl.load(weight_ptr + n * weight_stride_N, mask=unless_full(n < N, FULL), other=0.0).to(
         tl.float32
     )
+    y_sum = tl.sum(tl.where(unless_full(n[None, :] < N, FULL), x * x, 0.0), axis=1)
     # y[m, n] = rmsnorm[n](x[m, n], eps) * weight[n]
-    y = x * tl.rsqrt(y_sum[:, None] / tl.cast(N, tl.float32) + eps) * weight[None, :]
+    y = x * weight[None, :] * tl.rsqrt(y_sum[:, None] / tl.cast(N, tl.float32) + eps)
     scale_max = reduce_max(tl.where(unless_full(n[None, :] < N, FULL), tl.abs(y), float("-inf")), axis=1)
     # scale[m] = max(max[n](abs(y[m, n])) / 448, 1e-12)
     scale = maximum(scale_max / 448.0, 1e-12)
@@ -78,6 +81,7 @@ def _rmsnorm_fp8_rows_streamed(
 ):
     """Streamed: m in parallel, n streamed in steps and lanes.
 
+    y: what waits for a reduction multiplies last.
     scale: no online law beside y: a max can't be rescaled.
     """
     pid = tl.program_id(0).to(INDEX)
@@ -99,7 +103,7 @@ def _rmsnorm_fp8_rows_streamed(
         x = tl.load(x_at, mask=n < N, other=0.0, eviction_policy="evict_last").to(tl.float32)
         weight = tl.load(weight_ptr + n * weight_stride_N, mask=n < N, other=0.0).to(tl.float32)
         # y[m, n] = rmsnorm[n](x[m, n], eps) * weight[n]
-        y = x * tl.rsqrt(y_sum / tl.cast(N, tl.float32) + eps) * weight
+        y = x * weight * tl.rsqrt(y_sum / tl.cast(N, tl.float32) + eps)
         scale_max_lanes_chunk = reduce_max(
             reduce_max(tl.where(n < N, tl.abs(y), float("-inf")), axis=2), axis=1
         )
@@ -114,7 +118,7 @@ def _rmsnorm_fp8_rows_streamed(
         x_at = x_ptr + m * x_stride_M + n * x_stride_N
         x = tl.load(x_at, mask=n < N, other=0.0, eviction_policy="evict_first").to(tl.float32)
         weight = tl.load(weight_ptr + n * weight_stride_N, mask=n < N, other=0.0).to(tl.float32)
-        y = x * tl.rsqrt(y_sum / tl.cast(N, tl.float32) + eps) * weight
+        y = x * weight * tl.rsqrt(y_sum / tl.cast(N, tl.float32) + eps)
         # q[m, n] = f8e4m3.sat(y[m, n] / scale[m])
         q = to_f8e4m3_sat(div_fast(y, scale))
         tl.store(q_ptr + m * q_stride_M + n * q_stride_N, q, mask=n < N, eviction_policy="evict_first")

@@ -43,12 +43,12 @@ def _adamw_step(
     g = tl.load(g_ptr + i * g_stride_N, mask=i < N, other=0.0).to(tl.float32)
     # m[i] = beta1 * m[i] + (1 - beta1) * g[i]
     new = beta1 * m + (1.0 - beta1) * g
-    tl.store(m_ptr + i * m_stride_N, new, mask=i < N)
     v = tl.load(v_ptr + i * v_stride_N, mask=i < N, other=0.0)
+    p = tl.load(p_ptr + i * p_stride_N, mask=i < N, other=0.0).to(tl.float32)
+    tl.store(m_ptr + i * m_stride_N, new, mask=i < N)
     # v[i] = beta2 * v[i] + (1 - beta2) * g[i] * g[i]
     v_new = beta2 * v + (1.0 - beta2) * g * g
     tl.store(v_ptr + i * v_stride_N, v_new, mask=i < N)
-    p = tl.load(p_ptr + i * p_stride_N, mask=i < N, other=0.0).to(tl.float32)
     # p[i] = p[i] * (1 - lr * decay) - lr * (m[i] / c1) / (sqrt(v[i] / c2) + eps)
     p_new = p * (1.0 - lr * decay) - lr * (new * (1.0 / c1)) / (tl.sqrt(v_new * (1.0 / c2)) + eps)
     tl.store(p_ptr + i * p_stride_N, p_new, mask=i < N)

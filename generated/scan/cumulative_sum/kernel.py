@@ -63,13 +63,13 @@ def _cumulative_sum_rows_streamed(
         n = (n_start + tl.arange(0, BLOCK_N)).to(INDEX)
         x_at = x_ptr + m[:, None] * x_stride_M + n[None, :] * x_stride_N
         mask = (m[:, None] < M) & (n[None, :] < N)
-        x = tl.load(x_at, mask=mask, other=0.0, eviction_policy="evict_first").to(tl.float32)
+        x = tl.load(x_at, mask=mask, other=0.0).to(tl.float32)
         # y[m, n] = scan_sum[n](x[m, n])
         y_within = tl.cumsum(x, axis=1)
         y = y_carried[:, None] + y_within
         y_carried = y_carried + tl.sum(tl.where(n[None, :] == n_start + BLOCK_N - 1, y_within, 0.0), axis=1)
         y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
-        tl.store(y_at, y, mask=mask, eviction_policy="evict_first")
+        tl.store(y_at, y, mask=mask)
 
 
 @triton.jit(do_not_specialize=["M"])

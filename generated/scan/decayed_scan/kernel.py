@@ -75,23 +75,47 @@ def _decayed_scan_steps_streamed(
     c = tl.max_contiguous((pid % tl.cdiv(C, BLOCK_C)) * BLOCK_C + tl.arange(0, BLOCK_C), 2)
     b = pid // tl.cdiv(C, BLOCK_C)
     s_carried = tl.zeros((BLOCK_C,), tl.float32)
+    # what the first step reads; the next one's is on its way while a step is computed
+    t_first = (tl.arange(0, BLOCK_T) * ROWS_T).to(INDEX)
+    x_next = ()
+    keep_next = ()
+    for t_row in tl.static_range(ROWS_T):
+        t = t_first + t_row
+        x_stored_at = x_ptr + b * x_stride_B + t[:, None] * x_stride_T + c[None, :] * x_stride_C
+        mask = (t[:, None] < T) & (c[None, :] < C)
+        x_stored = tl.load(x_stored_at, mask=mask, other=0.0)
+        keep_stored_at = (
+            keep_ptr + b * keep_stride_B + t[:, None] * keep_stride_T + c[None, :] * keep_stride_C
+        )
+        keep_stored = tl.load(keep_stored_at, mask=mask, other=0.0)
+        x_next += (x_stored,)
+        keep_next += (keep_stored,)
     for t_start in range(0, T, BLOCK_T * ROWS_T):
+        x_now = x_next
+        keep_now = keep_next
+        t_first = (t_start + BLOCK_T * ROWS_T + tl.arange(0, BLOCK_T) * ROWS_T).to(INDEX)
+        x_next = ()
+        keep_next = ()
+        for t_row in tl.static_range(ROWS_T):
+            t = t_first + t_row
+            x_stored_at = x_ptr + b * x_stride_B + t[:, None] * x_stride_T + c[None, :] * x_stride_C
+            mask_2 = (t[:, None] < T) & (c[None, :] < C)
+            x_stored = tl.load(x_stored_at, mask=mask_2, other=0.0)
+            keep_stored_at = (
+                keep_ptr + b * keep_stride_B + t[:, None] * keep_stride_T + c[None, :] * keep_stride_C
+            )
+            keep_stored = tl.load(keep_stored_at, mask=mask_2, other=0.0)
+            x_next += (x_stored,)
+            keep_next += (keep_stored,)
         t_first = (t_start + tl.arange(0, BLOCK_T) * ROWS_T).to(INDEX)
         s_part = tl.zeros((BLOCK_T, BLOCK_C), tl.float32)
         s_factor = tl.full((BLOCK_T, BLOCK_C), 1.0, tl.float32)
-        x_steps = ()
-        keep_steps = ()
         for t_row in tl.static_range(ROWS_T):
             t = t_first + t_row
-            x_at = x_ptr + b * x_stride_B + t[:, None] * x_stride_T + c[None, :] * x_stride_C
-            mask = (t[:, None] < T) & (c[None, :] < C)
-            x = tl.load(x_at, mask=mask, other=0.0, eviction_policy="evict_first").to(tl.float32)
-            keep_at = keep_ptr + b * keep_stride_B + t[:, None] * keep_stride_T + c[None, :] * keep_stride_C
-            keep = tl.load(keep_at, mask=mask, other=0.0, eviction_policy="evict_first").to(tl.float32)
+            x = x_now[t_row].to(tl.float32)
+            keep = keep_now[t_row].to(tl.float32)
             s_part = s_part * keep + x
             s_factor = s_factor * keep
-            x_steps += (x,)
-            keep_steps += (keep,)
         s_state_whole, s_state_within, s_state_decay, s_state = decay_before(s_part, s_factor, axis=0)
         s_state_within = decayed(s_carried[None, :], s_state_whole, s_state_within)
         s_state = decayed(s_carried[None, :], s_state_decay, s_state)
@@ -100,17 +124,24 @@ def _decayed_scan_steps_streamed(
         )
         for t_row in tl.static_range(ROWS_T):
             t = t_first + t_row
-            x = x_steps[t_row]
-            keep = keep_steps[t_row]
+            x = x_now[t_row].to(tl.float32)
+            keep = keep_now[t_row].to(tl.float32)
             # s[b, t, c] = scan_sum[t](x[b, t, c], keep[b, t, c])
             s_state = s_state * keep + x
             s = s_state
             s_at = s_ptr + b * s_stride_B + t[:, None] * s_stride_T + c[None, :] * s_stride_C
-            mask_2 = (t[:, None] < T) & (c[None, :] < C)
-            tl.store(s_at, s, mask=mask_2, eviction_policy="evict_first")
+            mask_3 = (t[:, None] < T) & (c[None, :] < C)
+            tl.store(s_at, s, mask=mask_3)
 
 
-def _configure_decayed_scan_steps(B: int, T: int, C: int, *, tuned: launch.Tuning = launch.UNTUNED):
+def _configure_decayed_scan_steps(
+    B: int,
+    T: int,
+    C: int,
+    width: int,
+    *,
+    tuned: launch.Tuning = launch.UNTUNED,
+):
     """Kernel, grid and launch options of `steps` for one shape."""
     BLOCK_T = launch.power_of_2(T, 64)
     BLOCK_C = launch.power_of_2(C, 1, max(32, launch.share(4096, BLOCK_T)))
@@ -125,8 +156,8 @@ def _configure_decayed_scan_steps(B: int, T: int, C: int, *, tuned: launch.Tunin
         options = launch.over(options, tuned, "_decayed_scan_steps_resident")
         return _decayed_scan_steps_resident, B * triton.cdiv(C, options["BLOCK_C"]), options
     BLOCK_C = launch.power_of_2(C, 8, 64)
-    BLOCK_T = launch.share(256, BLOCK_C)
-    ROWS_T = 32
+    BLOCK_T = launch.share(512, BLOCK_C)
+    ROWS_T = 32 // max(width, 2)
     options = {
         "BLOCK_T": BLOCK_T,
         "BLOCK_C": BLOCK_C,
@@ -134,6 +165,7 @@ def _configure_decayed_scan_steps(B: int, T: int, C: int, *, tuned: launch.Tunin
         "num_warps": launch.warps(BLOCK_C * BLOCK_T, 2),
         "num_stages": 1,
         "enable_fp_fusion": True,
+        "maxnreg": 128,
     }
     options = launch.over(options, tuned, "_decayed_scan_steps_streamed")
     return _decayed_scan_steps_streamed, B * triton.cdiv(C, options["BLOCK_C"]), options
@@ -153,7 +185,8 @@ def _decayed_scan__check(x, keep):
 def _decayed_scan__launch(call, dims, x, keep, s):
     """Start the kernels of `decayed_scan` on checked arguments; `call` remembers them for calls of this kind."""
     B, T, C, _ = dims
-    kernel, grid, options = _configure_decayed_scan_steps(B, T, C, tuned=call.tuned("steps"))
+    width = max(t.element_size() for t in (x, keep))
+    kernel, grid, options = _configure_decayed_scan_steps(B, T, C, width, tuned=call.tuned("steps"))
     call.start(
         kernel,
         grid,
