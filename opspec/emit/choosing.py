@@ -95,8 +95,9 @@ class Choosing:
                 body.append(f"steps = {turned[0]}")
                 body.append(f'options["num_stages"] = {turned[1]}')
             body.append(f'options = launch.over(options, tuned, "{text.name}")')
-            if "FULL" in text.constexprs and k.lengths is not None:
-                body.append(f'options["FULL"] = {k.lengths.lengths.fills}')
+            if "FULL" in text.constexprs:
+                filled = self._filled(k, text) if k.lengths is None else k.lengths.lengths.fills
+                body.append(f'options["FULL"] = {filled}')
             for edge, (extent, block) in text.edges.items():
                 whole = host_int(extent, self.names)
                 if edge.startswith("SPANS"):
@@ -115,6 +116,20 @@ class Choosing:
             if choice.test is None:
                 break
         return out
+
+    def _filled(self, k: KernelLaunch, text: KernelText) -> str:
+        """Whether all blocks of a kernel are full."""
+        program = next(v.program for t, v in zip(k.texts, k.plan.variants, strict=True) if t is text)
+        tests = []
+        for axis in program.axes:
+            if axis.blocked:
+                extent = wrapped(host_int(axis.extent, self.names))
+                block = f'options["{text.blocks[axis.name]}"]'
+                if axis.rows:
+                    block = f'({block} * options["{text.blocks[f"{axis.name}.step"]}"])'
+                    tests.append(f"{extent} > 0")
+                tests.append(f"{extent} % {block} == 0")
+        return f"all(({', '.join(tests)}))"
 
     def _any_length(self, k: KernelLaunch, own: AnyLength) -> list[str]:
         """The lines that choose the kernel for rows of any length, which comes first."""

@@ -27,6 +27,7 @@ from opspec.ir.program import Module, Op, Tensor
 from opspec.schedule.plan import Plan, Variant
 from opspec.schedule.resources import Limits
 from opspec.schedule.split import Split
+from opspec.schedule.tile import Loop
 
 
 def launches_of(
@@ -168,7 +169,8 @@ def _variant_text(
     variant: Variant, name: str, sizes: Sizes, overlap: Overlap, *, backwards: bool
 ) -> KernelText:
     """The kernels of one variant: with pointers, descriptors and roles, and those of a stream in parts."""
-    text = print_kernel(variant.program, name, backwards=backwards, overlap=overlap)
+    ahead = any(isinstance(s, Loop) and s.ahead is not None for s in variant.program.body)
+    text = print_kernel(variant.program, name, backwards=backwards, overlap=overlap, full=ahead)
     if sizes.product is None and text.described is not None:
         text = replace(text, warps=print_warp_specialised(variant.program, name))
     if variant.split is not None:

@@ -59,7 +59,12 @@ class Loops(Accesses):
             if s.ahead is not None:
                 for (_, coming), now in zip(s.ahead.loads.kept, s.ahead.now, strict=True):
                     self.put(f"{now} = {coming}")
-                self.coming(s.ahead, place, f"{axis}_start + {chunk} + {places}")
+                # where all chunks are full, so that no load has a mask, the last one is loaded again behind it
+                end = stop if stop.isidentifier() else f"({stop})"
+                last = f"tl.minimum({axis}_start, {end} - 2 * {chunk}) + {chunk}"
+                coming = self.fresh(f"{axis}_coming")
+                self.put(f"{coming} = {last} if FULL else {axis}_start + {chunk}")
+                self.coming(s.ahead, place, f"{coming} + {places}")
             self.put(f"{place} = ({axis}_start + {places}).to(INDEX)")
         elif dims:
             block = self.blocks[s.axis]

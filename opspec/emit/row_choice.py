@@ -12,7 +12,7 @@ from opspec.ir.facts import facts_of
 from opspec.schedule.graph import Graph
 from opspec.schedule.plan import Variant
 from opspec.schedule.roles import KEPT, LONG, SHORT, fast_axes
-from opspec.schedule.tile import Unroll, statements
+from opspec.schedule.tile import Fetch, statements
 
 TOGETHER = 512  # elements of one row of all threads: 16 bytes each of two warps
 HELD = 32  # rows by taps of a thread: more of them load less twice, and fewer leave room for other warps
@@ -80,8 +80,8 @@ def _steps(
     for name in _fast(graph, variant, text):
         blocks.cover(name, extent[name], min(SECTOR, together), min(COLUMNS, together))
     blocks.share([axis, *variant.roles.grid])
-    kept = [len(s.kept) for s in statements(variant.program.body) if isinstance(s, Unroll)]
-    deep = min(STEPS // (1 << max(max(kept) - 1, 0).bit_length()), max(sizes.chunk // 8, 1), STEPS // 2)
+    loads = sum(isinstance(s, Fetch) for s in statements(variant.program.body))
+    deep = min(STEPS // (1 << max(loads - 1, 0).bit_length()), max(sizes.chunk // 8, 1), STEPS // 2)
     size = f"{2 * deep} // max(width, 2)" if deep > 1 else "1"
     lines = [*blocks.lines, f"{text.blocks[f'{axis}.step']} = {size}"]
     return replace(choice_of(text, lines, warps=blocks.warps(BESIDE), stages="1"), registers=REGISTERS)
