@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import launch, library
-from opspec.runtime.device import decay_before, decayed, scan_decay
+from opspec.runtime.device import decay_before, decayed, scan_decay, unless_full
 
 
 @triton.jit(do_not_specialize=["T"])
@@ -69,6 +69,7 @@ def _decayed_scan_steps_streamed(
     BLOCK_C: tl.constexpr,
     ROWS_T: tl.constexpr,
     INDEX: tl.constexpr,
+    FULL: tl.constexpr,
 ):
     """Streamed: b in parallel, c in parallel by blocks, t streamed."""
     pid = tl.program_id(0).to(INDEX)
@@ -82,7 +83,7 @@ def _decayed_scan_steps_streamed(
     for t_row in tl.static_range(ROWS_T):
         t = t_first + t_row
         x_stored_at = x_ptr + b * x_stride_B + t[:, None] * x_stride_T + c[None, :] * x_stride_C
-        mask = (t[:, None] < T) & (c[None, :] < C)
+        mask = unless_full((t[:, None] < T) & (c[None, :] < C), FULL)
         x_stored = tl.load(x_stored_at, mask=mask, other=0.0)
         keep_stored_at = (
             keep_ptr + b * keep_stride_B + t[:, None] * keep_stride_T + c[None, :] * keep_stride_C
@@ -93,13 +94,18 @@ def _decayed_scan_steps_streamed(
     for t_start in range(0, T, BLOCK_T * ROWS_T):
         x_now = x_next
         keep_now = keep_next
-        t_first = (t_start + BLOCK_T * ROWS_T + tl.arange(0, BLOCK_T) * ROWS_T).to(INDEX)
+        t_coming = (
+            tl.minimum(t_start, T - 2 * BLOCK_T * ROWS_T) + BLOCK_T * ROWS_T
+            if FULL
+            else t_start + BLOCK_T * ROWS_T
+        )
+        t_first = (t_coming + tl.arange(0, BLOCK_T) * ROWS_T).to(INDEX)
         x_next = ()
         keep_next = ()
         for t_row in tl.static_range(ROWS_T):
             t = t_first + t_row
             x_stored_at = x_ptr + b * x_stride_B + t[:, None] * x_stride_T + c[None, :] * x_stride_C
-            mask_2 = (t[:, None] < T) & (c[None, :] < C)
+            mask_2 = unless_full((t[:, None] < T) & (c[None, :] < C), FULL)
             x_stored = tl.load(x_stored_at, mask=mask_2, other=0.0)
             keep_stored_at = (
                 keep_ptr + b * keep_stride_B + t[:, None] * keep_stride_T + c[None, :] * keep_stride_C
@@ -130,7 +136,7 @@ def _decayed_scan_steps_streamed(
             s_state = s_state * keep + x
             s = s_state
             s_at = s_ptr + b * s_stride_B + t[:, None] * s_stride_T + c[None, :] * s_stride_C
-            mask_3 = (t[:, None] < T) & (c[None, :] < C)
+            mask_3 = unless_full((t[:, None] < T) & (c[None, :] < C), FULL)
             tl.store(s_at, s, mask=mask_3)
 
 
@@ -168,6 +174,9 @@ def _configure_decayed_scan_steps(
         "maxnreg": 128,
     }
     options = launch.over(options, tuned, "_decayed_scan_steps_streamed")
+    options["FULL"] = all(
+        (T > 0, T % (options["BLOCK_T"] * options["ROWS_T"]) == 0, C % options["BLOCK_C"] == 0)
+    )
     return _decayed_scan_steps_streamed, B * triton.cdiv(C, options["BLOCK_C"]), options
 
 
