@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from opspec.ir.dtypes import F32
 from opspec.ir.values import Binary, Read, Value, walk
+from opspec.schedule.applied import Applied
 from opspec.schedule.graph import Fold, Graph, Node, Point
-from opspec.schedule.rewrites import Applied
 
 
 def defer_factors(graph: Graph) -> tuple[Graph, tuple[Applied, ...]]:
