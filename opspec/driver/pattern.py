@@ -17,7 +17,7 @@ from opspec.schedule.graph import Fold, Graph, Load, Point, Prefix, Store
 from opspec.schedule.laws import Law, find_law
 from opspec.schedule.moments import find_moment
 from opspec.schedule.plan import Plan
-from opspec.schedule.roles import Product
+from opspec.schedule.products import Product
 
 _EXTREMES = ("max", "min")
 _NARROW = (4, 8)

@@ -17,12 +17,12 @@ from opspec.emit.lengths import operand
 from opspec.emit.product_choice import product_choice
 from opspec.emit.row_choice import column_choice, held_rows, kept_rows
 from opspec.emit.signature import KernelText
+from opspec.schedule.axis_order import fast_axes
 from opspec.schedule.directions import prefixes
 from opspec.schedule.graph import Graph, Prefix
 from opspec.schedule.packed import packed_axes
 from opspec.schedule.plan import Variant
 from opspec.schedule.resources import Limits
-from opspec.schedule.roles import fast_axes
 from opspec.schedule.tile import Collapse, Combine, Fetch, Locate, Loop, Write, statements
 
 PER_THREAD = 16

@@ -18,10 +18,10 @@ from opspec.emit.layout import fold
 from opspec.emit.signature import KernelText, stride
 from opspec.ir.integers import Int
 from opspec.ir.program import Op
+from opspec.schedule.axis_order import fast_axes
 from opspec.schedule.directions import prefixes
 from opspec.schedule.packed import packed_axes
 from opspec.schedule.plan import Plan
-from opspec.schedule.roles import fast_axes
 
 SHORT = 4096  # elements of the longest rows that four warps hold
 FEW = 4

@@ -17,6 +17,7 @@ from opspec.schedule.access import plain
 from opspec.schedule.begun import begun_products
 from opspec.schedule.nested import nested_product
 from opspec.schedule.plan import Variant
+from opspec.schedule.products import Product
 from opspec.schedule.resources import (
     Limits,
     ProductTile,
@@ -31,7 +32,6 @@ from opspec.schedule.resources import (
     waiting_columns,
     warp_specialised_tiles,
 )
-from opspec.schedule.roles import Product
 from opspec.schedule.shapes import beside_rows, never_together, three_deep, tiles_beside
 from opspec.schedule.tile import Fetch, Loop, Multiply, TileProgram, statements
 from opspec.schedule.whole import held_whole

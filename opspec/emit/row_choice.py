@@ -9,9 +9,10 @@ from opspec.emit.choice import Choice, Sizes, choice_of
 from opspec.emit.signature import KernelText
 from opspec.ir.bounds import prove
 from opspec.ir.facts import facts_of
+from opspec.schedule.axis_order import fast_axes
 from opspec.schedule.graph import Graph
 from opspec.schedule.plan import Variant
-from opspec.schedule.roles import KEPT, LONG, SHORT, fast_axes
+from opspec.schedule.roles import KEPT, LONG, SHORT
 from opspec.schedule.tile import Fetch, statements
 
 TOGETHER = 512  # elements of one row of all threads: 16 bytes each of two warps

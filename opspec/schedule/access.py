@@ -9,11 +9,12 @@ from opspec.ir.dtypes import BOOL, F32, I64, DType, choices
 from opspec.ir.facts import facts_of
 from opspec.ir.integers import Int
 from opspec.ir.values import Cast, Compare, Extent, Literal, Read, Value, map_values
+from opspec.schedule.axis_order import axis_order
 from opspec.schedule.exact import holds, identity, number
 from opspec.schedule.graph import Fold, Graph, Load, Node, Store, storage_of
 from opspec.schedule.laws import INFINITY, Law, find_law, finite_state
 from opspec.schedule.names import Names
-from opspec.schedule.roles import Roles, axis_order
+from opspec.schedule.roles import Roles
 from opspec.schedule.segments import segments_of
 from opspec.schedule.shifts import Shift
 from opspec.schedule.tile import Fetch, Let, Statement, Var, Write, inside

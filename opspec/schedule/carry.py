@@ -12,7 +12,7 @@ from opspec.schedule.domain import nonempty
 from opspec.schedule.graph import Fold, Load, Node
 from opspec.schedule.laws import INFINITY, Law, between_states
 from opspec.schedule.means import Means
-from opspec.schedule.roles import Product
+from opspec.schedule.products import Product
 from opspec.schedule.shifts import Shift
 from opspec.schedule.tile import (
     Begin,

@@ -27,8 +27,8 @@ from opspec.schedule.applied import Applied
 from opspec.schedule.domain import nonempty
 from opspec.schedule.graph import Fold, Graph, Node, Point, Store
 from opspec.schedule.moments import same_domain
+from opspec.schedule.operands import product_sides
 from opspec.schedule.rewrites import spelled_out
-from opspec.schedule.roles import product_sides
 
 if TYPE_CHECKING:
     from sympy import Expr, Symbol

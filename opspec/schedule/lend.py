@@ -21,9 +21,11 @@ from opspec.ir.facts import facts_of
 from opspec.ir.integers import Atom, Dim, FloorDiv, Index, Int, Mod, index
 from opspec.ir.values import Read, Value, integers, map_integers, walk
 from opspec.schedule.applied import Applied
+from opspec.schedule.axis_order import axis_order, grid_axes
 from opspec.schedule.block import Axis
 from opspec.schedule.graph import Fold, Graph, Load, Node, Point, Prefix, Store, node_integers, node_values
-from opspec.schedule.roles import Sides, axis_order, find_products, grid_axes, product_sides
+from opspec.schedule.operands import Sides, product_sides
+from opspec.schedule.products import find_products
 
 ONE = Int.of(1)
 

@@ -7,9 +7,10 @@ index is the last dimension of the block. Reading needs nothing of the kind.
 from __future__ import annotations
 
 from opspec.ir.dtypes import I4
+from opspec.schedule.axis_order import axis_order
 from opspec.schedule.graph import Graph, Store
 from opspec.schedule.refuse import unsupported
-from opspec.schedule.roles import Roles, axis_order
+from opspec.schedule.roles import Roles
 
 
 def packed_axes(graph: Graph) -> dict[str, str]:

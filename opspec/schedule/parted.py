@@ -18,13 +18,16 @@ from opspec.ir.dtypes import choices
 from opspec.ir.integers import Int
 from opspec.ir.program import Boundary, Define, Kernel, Op
 from opspec.ir.values import Range, Read, Reduce, Scan, Value, map_values
+from opspec.schedule.axis_order import axis_order, fast_axes, grid_axes
 from opspec.schedule.block import Block, build_block
 from opspec.schedule.centred import Centred, centred_totals
-from opspec.schedule.graph import Graph, Load, build_graph
+from opspec.schedule.flatten import build_graph
+from opspec.schedule.graph import Graph, Load
 from opspec.schedule.joint import find_joint
 from opspec.schedule.parting import Cut, Groups, Parting
 from opspec.schedule.plan import schedule_kernel
-from opspec.schedule.roles import HELD, assign_roles, axis_order, fast_axes, find_products, grid_axes
+from opspec.schedule.products import find_products
+from opspec.schedule.roles import HELD, assign_roles
 from opspec.schedule.totals import bound_in, is_total, needs, reads_in, split_totals, without_unused
 
 PROGRAMS = 4 * 132  # fewer of them leave a device idle where each has much to do

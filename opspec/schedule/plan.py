@@ -16,7 +16,8 @@ from opspec.schedule.defer import defer_factors
 from opspec.schedule.expand import expand_sums
 from opspec.schedule.exponent import fold_exponentials
 from opspec.schedule.extremes import pair_extremes
-from opspec.schedule.graph import Graph, build_graph
+from opspec.schedule.flatten import build_graph
+from opspec.schedule.graph import Graph
 from opspec.schedule.kept import keep_rows
 from opspec.schedule.legal import check_tile
 from opspec.schedule.lend import lend_rows

@@ -13,9 +13,9 @@ from math import prod
 from opspec.diagnostics import Code, Diagnostic, register
 from opspec.ir.integers import Int
 from opspec.schedule.aside import stands_aside
+from opspec.schedule.axis_order import axis_order, grid_axes
 from opspec.schedule.directions import prefixes
 from opspec.schedule.graph import Fold, Graph, Prefix, Store
-from opspec.schedule.roles import axis_order, grid_axes
 
 FEW = 32  # programs that leave most of a device idle
 LARGE = 1 << 20  # results of a workload from which that matters

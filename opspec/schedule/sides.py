@@ -14,8 +14,9 @@ from functools import reduce
 from opspec.ir.dtypes import F32
 from opspec.ir.values import Binary, Read, Value
 from opspec.schedule.applied import Applied
+from opspec.schedule.axis_order import axis_order
 from opspec.schedule.graph import Axes, Fold, Graph, Node, Point
-from opspec.schedule.roles import axis_order, product_sides
+from opspec.schedule.operands import product_sides
 
 Factor = tuple[Value, bool]
 

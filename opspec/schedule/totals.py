@@ -16,11 +16,11 @@ from opspec.ir.dtypes import F32
 from opspec.ir.integers import Index, Int, floor_div, index, least
 from opspec.ir.program import Boundary, Define, Kernel, Op, Output, Workload
 from opspec.ir.values import Extent, Range, Read, Reduce, Scan, Value, map_values, walk
+from opspec.schedule.axis_order import axis_order, grid_axes
 from opspec.schedule.block import Block, all_ranges, build_block
 from opspec.schedule.centred import Centred, about_own_means, centred_totals, joined, points_of
 from opspec.schedule.exact import identity, number
-from opspec.schedule.graph import build_graph
-from opspec.schedule.roles import axis_order, grid_axes
+from opspec.schedule.flatten import build_graph
 
 PARTS = 512  # programs of the first launch at most
 LARGE = 1 << 18  # points below which one program does as well
