@@ -123,6 +123,18 @@ def test_refusals(ask, text: str, code: str):
     assert refused(ask, text).code.code == code
 
 
+@pytest.mark.parametrize(
+    ("text", "help"),
+    [
+        ("diff(bytes, )", "something is missing before `)`"), ("max(ai,,2)", "something is missing before `,`"),
+        ("ai = 2", "equality is written `==`"), ("ai at T = 3", "shapes stand in brackets: `ai at (T = 8192)`"),
+        ("ai ai", "an operator is missing before `ai`"), ("ai +", "a query looks like `ai.tensor at (T = 8192)`"),
+    ],
+)  # fmt: skip
+def test_a_token_that_cant_stand_there_has_advice(ask, text: str, help: str):
+    assert refused(ask, text).help == help
+
+
 def test_the_place_of_a_fault_is_the_part_at_fault(ask):
     found = refused(ask, "1 + bytes[kk] / 2")
     assert found.span is not None

@@ -154,16 +154,32 @@ def _unexpected(error: UnexpectedToken, base: Span) -> Diagnostic:
     before = base.text[: token.start_pos or 0].rstrip()
     if token.type == "NAME" and before[-1:].isdigit():
         return Diagnostic(code=BAD_QUERY, message=f"`{token}` is no unit", span=place, help=f"units: {UNITS}")
-    return _fault(f"`{token}` can't stand here", place)
+    return _fault(f"`{token}` can't stand here", place, _advice(str(token), before))
+
+
+def _advice(found: str, before: str) -> str:
+    """What is probably wrong at a token; nothing if there is no telling."""
+    if found in (")", "]", ",") and before.endswith((",", "(", "[", "=")):
+        return f"something is missing before `{found}`"
+    if found == "=":
+        return "equality is written `==`"
+    if before.endswith(" at"):
+        return "shapes stand in brackets: `ai at (T = 8192)`"
+    if (found[0].isalnum() or found == "(") and (before[-1:].isalnum() or before.endswith((")", "]"))):
+        return f"an operator is missing before `{found}`"
+    return ""
 
 
 def _at(base: Span, offset: int, size: int) -> Span:
     return Span(base.source, base.start + offset, min(base.start + offset + size, base.end))
 
 
-def _fault(message: str, span: Span) -> Diagnostic:
+def _fault(message: str, span: Span, help: str = "") -> Diagnostic:
     return Diagnostic(
-        code=BAD_QUERY, message=message, span=span, help="a query looks like `ai.tensor at (T = 8192)`"
+        code=BAD_QUERY,
+        message=message,
+        span=span,
+        help=help or "a query looks like `ai.tensor at (T = 8192)`",
     )
 
 
