@@ -14,7 +14,7 @@ from opspec.emit.signature import (
 from opspec.ir.program import Boundary, Kernel, Module, Op
 from opspec.schedule.parted import with_parts
 from opspec.schedule.plan import Plan, schedule_kernel
-from opspec.schedule.serial import serial
+from opspec.schedule.serial import reduced, serial
 from opspec.schedule.totals import Typical, typical_of
 
 
@@ -65,8 +65,15 @@ def _plan(op: Op, boundary: Boundary, spoken: Op, single: Boundary, typical: Typ
         alone=len(plans) == len(single.kernels),
         plans=plans,
         whole=whole,
-        warnings=tuple(w for p in plans if (w := serial(p.graph, typical)) is not None),
+        warnings=tuple(w for p in plans for w in warnings(p, typical)),
     )
+
+
+def warnings(plan: Plan, typical: Typical) -> list[Diagnostic]:
+    """What leaves a device idle at a workload, said once a kernel."""
+    split = any(v.split is not None for v in plan.variants)
+    found = serial(plan.graph, typical) or (None if split else reduced(plan.graph, typical))
+    return [] if found is None else [found]
 
 
 def _whole_plan(op: Op, boundary: Boundary, kernel: Kernel, typical: Typical) -> Plan:

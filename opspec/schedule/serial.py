@@ -19,14 +19,17 @@ from opspec.schedule.graph import Fold, Graph, Prefix, Store
 
 FEW = 32  # programs that leave most of a device idle
 LARGE = 1 << 20  # results of a workload from which that matters
+MUCH = 1 << 24  # points of a reduction from which it does
 SERIAL = register(
     Code(
         code="OP643",
         title="an axis is walked by few programs",
         why="A value that does not have the axis is computed in the same kernel. Programs along the axis would each "
-        "compute it again, and recomputation is never inserted silently, so they walk the axis one point after another.",
+        "compute it again, and recomputation is never inserted silently, so they walk the axis one point after another. "
+        "A reduction to few results is taken apart into launches of many programs, but not everywhere: conditions on "
+        "data, for one, keep it whole.",
         example="kernel k { s[b, d] = sum[c](e[b, c] * w[c, d])  y[b, t, d] = x[b, t, d] * s[b, d] }",
-        fix="Put the values without the axis into a kernel of their own, before this one.",
+        fix="Put the values without the axis, or part of the reduction, into a kernel of their own before this one.",
     )
 )
 
@@ -68,5 +71,27 @@ def serial(graph: Graph, typical: Callable[[Int], int | None]) -> Diagnostic | N
         message=f"{many} `{axis}` in kernel `{graph.block.name}`, since {names} {'has' if one else 'have'} no `{axis}`",
         span=place,
         help=f"put {names} into a kernel of {'its' if one else 'their'} own: this one has programs along `{axis}` then",
+        severity="warning",
+    )
+
+
+def reduced(graph: Graph, typical: Callable[[Int], int | None]) -> Diagnostic | None:
+    """A warning where a workload leaves few programs to reduce much."""
+    size = {a.name: typical(a.extent) or 0 for a in graph.block.axes}
+    folds = [(prod(size[a] for a in {*n.axes, *n.over}), n) for n in graph.nodes if isinstance(n, Fold)]
+    points, fold = max(
+        folds, key=lambda pair: (pair[0], max(size[a] for a in pair[1].over)), default=(0, None)
+    )
+    programs = prod(size[a] for a in grid_axes(graph, axis_order(graph))) if fold is not None else 0
+    if fold is None or programs > FEW or points < MUCH:
+        return None
+    inner = min(fold.over, key=lambda a: size[a])
+    first, rest = (f"over `{inner}`", "rest") if len(fold.over) > 1 else (f"of parts of `{inner}`", "parts")
+    return Diagnostic(
+        code=SERIAL,
+        message=f"{f'at most {programs} programs reduce' if programs > 1 else 'one program reduces'} {points:,} points "
+        f"in kernel `{graph.block.name}`",
+        span=fold.define.span,
+        help=f"take the {fold.monoid} {first} in a kernel before it, which has programs along the {rest}",
         severity="warning",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from opspec.frontend import load_text
 from opspec.schedule.plan import schedule_kernel
-from opspec.schedule.serial import serial, serial_axes
+from opspec.schedule.serial import reduced, serial, serial_axes
 from opspec.schedule.totals import typical_of
 
 FILM = """op film[B, T, D, C](x: bf16[B, T, D], e: bf16[B, C], w: bf16[C, D]) -> y: bf16[B, T, D] {{
@@ -42,3 +42,24 @@ def test_in_a_kernel_of_its_own_nothing_is_kept_out():
 
 def test_where_other_axes_make_programs_enough_nothing_is_said():
     assert not warned(b=64)[1]
+
+
+def few(text: str):
+    module = load_text(text)
+    op = module.ops[0]
+    typical = typical_of(module.workloads)
+    (kernel,) = op.boundaries[0].kernels
+    return reduced(schedule_kernel(op, op.boundaries[0], kernel, typical=typical).graph, typical)
+
+
+def test_a_large_reduction_to_few_results_is_told():
+    text = (
+        "op f[N, D, S](x: bf16[N, D], offs: i32[S + 1]) -> y: f32[S] {{\n"
+        "  kernel k {{ y[s] = sum[n, d | offs[s] <= n < offs[s + 1]](x[n, d])  for s < S }}\n}}\n"
+        "workload w for f {{ N = 65536, D = 1024, S = {s} }}\n"
+    )
+    warning = few(text.format(s=32))
+    assert warning is not None
+    assert warning.message == "at most 32 programs reduce 2,147,483,648 points in kernel `k`"
+    assert warning.help == "take the sum over `d` in a kernel before it, which has programs along the rest"
+    assert few(text.format(s=64)) is None

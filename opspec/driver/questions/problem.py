@@ -9,12 +9,12 @@ from opspec.analysis.review.numbers import filled
 from opspec.driver.pattern import Contraction, contractions
 from opspec.driver.questions.ask import Asked
 from opspec.emit.kernel_launch import KernelLaunch
+from opspec.emit.planning import warnings
 from opspec.ir.integers import Datum, FloorDiv, Int
 from opspec.ir.program import Workload
 from opspec.ir.values import Read, Value, walk
 from opspec.schedule.graph import Fold, Load, Prefix
 from opspec.schedule.plan import Plan, Variant
-from opspec.schedule.serial import serial
 
 _REGULAR = 0.9
 _ROWS = "each element meets the others of its own row at most"
@@ -110,9 +110,8 @@ def _at(asked: Asked, launch: KernelLaunch, products: list[Contraction], workloa
     yield f"{workload.name}{several}: {'; '.join(sizes)}"
     yield from (f"{workload.name}: {t}" for t in _filling(asked, launch, workload, size))
     yield from (f"{workload.name}: {t}" for t in _bound(asked, launch, workload))
-    walked = serial(launch.plan.graph, lambda extent: asked.size(extent, workload))
-    if walked is not None:
-        yield f"warning: {walked.message.replace('`', '')}; {walked.help.replace('`', '')}"
+    for warning in warnings(launch.plan, lambda extent: asked.size(extent, workload)):
+        yield f"warning: {warning.message.replace('`', '')}; {warning.help.replace('`', '')}"
 
 
 def _extent(size: Mapping[str, int | None], axes: tuple[str, ...]) -> str:
