@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
+from opspec.emit.chain_choice import TALLEST, chain_choice
 from opspec.emit.choice import Choice, Sizes, choice_of
+from opspec.emit.choice_text import in_f32, tiles_text
 from opspec.emit.host import host_int
 from opspec.emit.signature import KernelText
 from opspec.ir.dtypes import I4, choices
-from opspec.ir.values import Extent, Read
+from opspec.ir.values import Read
 from opspec.schedule.access import plain
 from opspec.schedule.begun import begun_products
 from opspec.schedule.nested import nested_product
@@ -22,7 +24,6 @@ from opspec.schedule.resources import (
     Limits,
     ProductTile,
     epilogue_registers,
-    held_elements,
     loaded_apart,
     loaded_packed,
     offered_tiles,
@@ -32,25 +33,18 @@ from opspec.schedule.resources import (
     waiting_columns,
     warp_specialised_tiles,
 )
-from opspec.schedule.shapes import beside_rows, never_together, three_deep, tiles_beside
-from opspec.schedule.tile import Fetch, Loop, Multiply, TileProgram, statements
-from opspec.schedule.whole import held_whole
+from opspec.schedule.tile import Fetch, Multiply, TileProgram, statements
 
 DEPTH = 128  # of a tile whose summed index is whole
 BEGUN = 32  # the same of one that another sum begins at, and beside whose tiles it lies in shared memory
-PER_STEP = 16384  # elements of a step beside a product that no matrix unit runs
 LEAST = 256  # of a chunk that every workload fills, so that short streams need no binary of their own
-CHUNK = 64  # elements per row of a further value over rows and a chunk, alive beside the scores
 # the least depth of a product with four bits an element: Triton gives a thread eight of them in a row
 PACKED = 64
 NARROW = tuple(ProductTile(rows=64, columns=columns, depth=128, warps=4, stages=4) for columns in (32, 16))
 # half a tile, of which a multiprocessor holds two: segments leave many tiles partly empty, and one fills what the other
 # leaves idle
 HALF = ProductTile(rows=128, columns=128, depth=64, warps=4, stages=3)
-TALLEST = 128  # rows of a tile: where no workload has more, their number is no length that varies
-GROUP = 64  # rows that a group of four warps multiplies at once
 FEW_WARPS = 4  # of which a multiprocessor holds two programs with full tiles
-ACCUMULATOR = 16384  # elements of a product's accumulator, beside which its epilogue fits
 
 
 def product_choice(
@@ -112,9 +106,7 @@ def product_choice(
         a: max((variant.program.axis(a).extent.evaluate(c) for c in cases), default=TALLEST + 1)
         for a in roles.grid
     }
-    return _chain_choice(
-        variant, text, extent, least, filled, tallest, lines, fixed, limits, sizes, last=last
-    )
+    return chain_choice(variant, text, extent, least, filled, tallest, lines, fixed, limits, sizes, last=last)
 
 
 def _begun(variant: Variant) -> Product | None:
@@ -176,7 +168,7 @@ def _matmul_choice(
 
     def offered(kind: str, *, descriptors: bool) -> str:
         if sizes.product is not None:
-            return _tiles_text(((sizes.product, sizes.product, least[product.k], 4, 2),))
+            return tiles_text(((sizes.product, sizes.product, least[product.k], 4, 2),))
         found = offered_tiles(
             limits,
             kind,
@@ -194,14 +186,14 @@ def _matmul_choice(
             found = (*_narrow_tiles(limits, descriptors=descriptors, result=result), *found)
         if segmented and descriptors and kind == "16" and found[0][:2] == (HALF.rows, 2 * HALF.columns):
             found = (found[0], (HALF.rows, HALF.columns, HALF.depth, HALF.warps, HALF.stages), *found[1:])
-        return _tiles_text(found)
+        return tiles_text(found)
 
     segmented = text.described is not None and text.described.segments is not None
     whole = variant.program.axis(product.columns).extent
     few = bool(cases) and max(whole.evaluate(c) for c in cases) <= max(t.columns for t in NARROW)
     blocks = [text.blocks[product.rows], text.blocks[product.columns], depth or text.blocks[product.k]]
     lines = ["# rows, columns, depth, warps, stages: the first that fills the device"]
-    if _in_f32(variant):
+    if in_f32(variant):
         lines.append(f"tiles = {offered('32', descriptors=False)}")
     else:
         lines.append(f"tiles = {offered(kind, descriptors=False)}")
@@ -228,7 +220,7 @@ def _matmul_choice(
     ]
     cut = text.split is not None and text.split.split.axis == product.k
     parted = cut and kind == "16" and sizes.product is None and nested_product(variant.program) is None
-    parted = parted and not _in_f32(variant)
+    parted = parted and not in_f32(variant)
     if parted:
         # parts of the sum fill a device where few tiles don't
         arguments.append(f"depth={extent[product.k]}")
@@ -268,16 +260,6 @@ def _narrow_tiles(
     )
 
 
-def _in_f32(variant: Variant) -> bool:
-    """Whether a product multiplies in f32 what is stored in fewer bits: the vector units do, from tiles as of f32."""
-    return any(p.cast is None and not p.unit for p in variant.roles.products.values())
-
-
-def _in_tf32(program: TileProgram) -> bool:
-    """Whether all products of a program may round f32 to tf32."""
-    return all(s.precision == "tf32" for s in statements(program.body) if isinstance(s, Multiply))
-
-
 def _by_address(program: TileProgram, tiles: Container[str]) -> bool:
     """Whether an operand of the product is loaded element by element, which takes registers for its addresses, beside
     another that moves through a descriptor."""
@@ -296,204 +278,3 @@ def _one_column(columns: str, blocks: Sequence[str], sizes: Sizes, *, packed: bo
         lines.append("if parts > 1:")
         lines.append(f"    {', '.join(blocks)}, num_warps, num_stages = launch.{tile}")
     return ["# one column: each warp takes a part of a step's sum", *lines]
-
-
-def _chain_choice(
-    variant: Variant,
-    text: KernelText,
-    extent: Mapping[str, str],
-    least: Mapping[str, int],
-    filled: Mapping[str, int],
-    tallest: Mapping[str, int],
-    lines: list[str],
-    fixed: list[str],
-    limits: Limits,
-    sizes: Sizes,
-    *,
-    last: bool,
-) -> Choice:
-    """Rows in parallel, some axes whole, the others streamed: rows and chunk from what a thread and a
-    multiprocessor hold. A chunk that every workload fills (``filled``) is no smaller for short streams;
-    ``tallest``: the most that a workload has along a grid axis."""
-    roles, width = variant.roles, "4" if _in_f32(variant) else "width"
-    rows = [a for a in roles.grid if a in text.blocks]
-    streams = [a for a in roles.stream if a in text.blocks]
-    most = sizes.held ** len(fixed) if sizes.product else sizes.held
-    joint = " + " if never_together(variant.program, roles.tile) else " * "
-    test = f"{joint.join(fixed)} <= {most}" if fixed and not last else None
-    if sizes.product is None and len(rows) == 1 and not roles.stream and len(fixed) > 1:
-        return _whole_choice(variant, text, extent, rows[0], lines, limits, last=last)
-    holds = held_elements(variant.program, rows[0], frozenset(streams)) if len(rows) == 1 else None
-    multiplied = {a for p in roles.products.values() for a in (p.rows, p.columns, p.k)}
-    deep = three_deep(variant.program, {*rows, *streams} & multiplied)
-    if (
-        sizes.product is None
-        and len(rows) == 1
-        and not deep
-        and _across(variant) == (rows[0], streams, roles.tile)
-    ):
-        return _across_choice(variant, text, extent, least, rows[0], lines, limits, test)
-    if sizes.product is not None or holds is None or not streams or not holds.axes <= set(roles.tile) or deep:
-        for axis in (*rows, *streams):
-            size = _wide("64", "32", width) if axis in streams else _wide("128", "32", width)
-            if axis in rows and fixed:
-                # the f32 accumulator takes a quarter of the registers, and its epilogue about as many
-                room, beside = _room(variant.program, axis, text, fixed)
-                size = f"max(16, min(128, launch.share({_wide(str(room), str(room // 4), width)}, {beside})))"
-            if axis in streams and len(fixed) == 1 and len(streams) > 1:
-                # chunks of every stream lie in shared memory, two of each, beside what is whole
-                room = limits.shared_memory // (4 * len(streams))
-                size = f"max({least[axis]}, min({size}, launch.share({room} // {width}, {fixed[0]})))"
-            if axis in deep:
-                size = str(least[axis])
-            if sizes.product is not None:
-                size = str(max(sizes.product, least[axis]))
-            lines.append(_block(text, extent, axis, least[axis], size))
-        return choice_of(text, lines, test=test, warps=_wide("8", "4", width), stages="2")
-    others = [extent[a] for a in roles.grid if a not in text.blocks]
-    count = tiles_beside(variant.program, rows[0], streams)
-    further = f" + {CHUNK * count}" if count else ""
-    arguments = [
-        extent[rows[0]],
-        _sum(holds.accumulated, text.blocks) + further,
-        *(_sum(tiles, text.blocks) for tiles in (holds.kept, holds.loaded)),
-        width,
-        str(limits.shared_memory),
-        " * ".join(others) or "1",
-        *(["edged=True"] if _edged(variant.program, rows[0]) else []),
-        *(["tf32=True"] if _in_tf32(variant.program) else []),
-        *(["narrow=described"] if holds.narrow and text.described is not None else []),
-    ]
-    # parts of the stream fill a device: rows fill tiles, and where their number does not vary parts end together
-    cut = text.split is not None and tallest[rows[0]] >= GROUP
-    if text.split is not None and cut:
-        arguments.append(f"stream={extent[text.split.split.axis]}")
-    lines.append("# rows, chunk, warps, stages: the first that registers and shared memory hold")
-    lines.append(
-        f"{text.blocks[rows[0]]}, chunk, num_warps, num_stages = launch.pick_chain({', '.join(arguments)})"
-    )
-    for axis in streams:
-        if axis in multiplied:
-            low = max(filled.get(axis, 0), least[axis])
-            if low > least[axis]:
-                lines.append(f"{text.blocks[axis]} = min(chunk, launch.power_of_2({extent[axis]}, {low}))")
-            else:
-                lines.append(_block(text, extent, axis, low, "chunk"))
-        else:
-            # no matrix unit: every element of rows times chunk times what is whole lives in registers
-            beside = ", ".join([str(PER_STEP), text.blocks[rows[0]], *fixed])
-            lines.append(_block(text, extent, axis, 1, f"launch.share({beside})"))
-    parted = cut and tallest[rows[0]] <= TALLEST
-    return choice_of(text, lines, test=test, warps="num_warps", stages="num_stages", parted=parted)
-
-
-def _wide(narrow: str, wide: str, width: str) -> str:
-    """A size for operands of less than 32 bits and one for others, as text that is decided where it can be."""
-    return wide if width == "4" else f"{narrow} if {width} < 4 else {wide}"
-
-
-def _across(variant: Variant) -> tuple[str, list[str], tuple[str, ...]] | None:
-    """The rows, the stream and the whole columns of a program's only product."""
-    products = list(variant.roles.products.values())
-    if len(products) != 1:
-        return None
-    p = products[0]
-    whole, rows = (p.columns, p.rows) if p.columns in variant.roles.tile else (p.rows, p.columns)
-    return rows, [p.k], (whole,)
-
-
-def _across_choice(
-    variant: Variant,
-    text: KernelText,
-    extent: Mapping[str, str],
-    least: Mapping[str, int],
-    rows: str,
-    lines: list[str],
-    limits: Limits,
-    test: str | None,
-) -> Choice:
-    """A product whose columns a program holds whole, and what folds them: as many rows as registers hold."""
-    (whole,), k = variant.roles.tile, next(iter(variant.roles.products.values())).k
-    outside = [s for s in variant.program.body if isinstance(s, Fetch) and {rows, whole} <= set(s.var.axes)]
-    room = str(2 * ACCUMULATOR)
-    if outside:
-        # what is loaded beside the accumulator takes registers, more where addresses do too
-        wide = text.described is not None
-        room = (
-            f"{2 * ACCUMULATOR} if described and {text.blocks[whole]} <= 256 else {ACCUMULATOR}"
-            if wide
-            else str(ACCUMULATOR)
-        )
-    others = [extent[a] for a in variant.roles.grid if a != rows]
-    arguments = [
-        extent[rows],
-        text.blocks[whole],
-        " * ".join(others) or "1",
-        room,
-        "width",
-        str(limits.shared_memory),
-    ]
-    lines.append("# rows, warps, stages: what registers and shared memory hold beside whole columns")
-    lines.append(f"{text.blocks[rows]}, num_warps, num_stages = launch.pick_rows({', '.join(arguments)})")
-    lines.append(_block(text, extent, k, least[k], "64 if width < 4 else 32"))
-    return choice_of(text, lines, test=test, warps="num_warps", stages="num_stages")
-
-
-def _whole_choice(
-    variant: Variant,
-    text: KernelText,
-    extent: Mapping[str, str],
-    rows: str,
-    lines: list[str],
-    limits: Limits,
-    *,
-    last: bool,
-) -> Choice:
-    """Several products on whole axes, nothing streamed: rows from what registers and shared memory hold."""
-    held, block = held_whole(variant.program, rows), text.blocks[rows]
-    sums = [_sum(tiles, text.blocks) for tiles in (held.accumulated, held.kept, held.loaded)]
-    arguments = [extent[rows], *sums, "width", str(limits.shared_memory)]
-    lines.append(f"{block} = launch.whole_rows({', '.join(arguments)})")
-    if last:
-        lines.append(f"{block} = max({block}, 16)")
-    return choice_of(
-        text,
-        lines,
-        test=None if last else f"{block} > 0",
-        warps=f"8 if {block} > 64 else 4",
-        stages="1",
-        words="a multiprocessor holds two such programs",
-    )
-
-
-def _room(program: TileProgram, rows: str, text: KernelText, fixed: Sequence[str]) -> tuple[int, str]:
-    """How many elements of a block product's result registers hold, and what those of a row are."""
-    summed, axes = beside_rows(program, rows)
-    names = [text.blocks[a] for a in axes]
-    if len(fixed) < 2 or not names or not set(names) <= set(fixed):
-        return ACCUMULATOR, ", ".join(fixed)
-    widest = f"max({', '.join(names)})" if len(names) > 1 else names[0]
-    return ACCUMULATOR // 2 if summed else ACCUMULATOR, widest
-
-
-def _edged(program: TileProgram, rows: str) -> bool:
-    """Whether a stream's inner part depends on the block of rows."""
-    for s in statements(program.body):
-        if isinstance(s, Loop) and s.inner is not None:
-            bounds = [v for v in (s.inner.start, s.inner.stop) if isinstance(v, Extent)]
-            if any({f"{rows}.first", f"{rows}.last"} & v.value.free_indices() for v in bounds):
-                return True
-    return False
-
-
-def _block(text: KernelText, extent: Mapping[str, str], axis: str, low: int, high: str) -> str:
-    return f"{text.blocks[axis]} = launch.power_of_2({extent[axis]}, {low}, {high})"
-
-
-def _sum(tiles: Sequence[tuple[str, ...]], blocks: Mapping[str, str]) -> str:
-    """Elements of several block shapes together, as text."""
-    return " + ".join(" * ".join(blocks[a] for a in axes) or "1" for axes in tiles) or "0"
-
-
-def _tiles_text(tiles: tuple[tuple[int, ...], ...]) -> str:
-    return f"({', '.join(str(t) for t in tiles)}{',' if len(tiles) == 1 else ''})"
