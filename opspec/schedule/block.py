@@ -62,7 +62,7 @@ Slot = tuple[str, str]  # (statement, index)
 
 def build_block(op: Op, boundary: Boundary, kernel: Kernel) -> Block:
     """Join the indices of ``kernel`` into axes and resolve what crosses its edge."""
-    body, exclusive = split_exclusive(tuple(_normal_ranges(d) for d in kernel.body))
+    body, exclusive = split_exclusive(tuple(_normal_ranges(d) for d in _from_memory(kernel.body, boundary)))
     local = {d.name: d for d in body}
     groups = _Groups(body)
     for define in body:
@@ -130,6 +130,23 @@ def _said(define: Define) -> str:
         return f"`{define.origin}`"
     kind = define.value.monoid if isinstance(define.value, Reduce | Scan) else "value"
     return f"the {kind} in `{define.origin}`"
+
+
+def _from_memory(body: tuple[Define, ...], boundary: Boundary) -> tuple[Define, ...]:
+    """Statements that read what another kernel has updated in place from the tensor itself."""
+    here = {d.name for d in body}
+    stored = {
+        d.name: d.output.tensor
+        for k in boundary.kernels
+        for d in k.body
+        if d.output is not None and d.name not in here and d.name != d.output.tensor
+    }
+
+    def change(value: Value) -> Value:
+        value = map_values(value, change)
+        return replace(value, name=stored.get(value.name, value.name)) if isinstance(value, Read) else value
+
+    return tuple(replace(d, value=change(d.value)) for d in body) if stored else body
 
 
 def _crossing(boundary: Boundary) -> tuple[Tensor, ...]:
