@@ -10,6 +10,8 @@ import pytest
 from checking import compiled
 from held import held_operands
 
+from opspec.frontend import load
+
 HERE = Path(__file__).parent
 CORPUS = sorted((HERE / "corpus").glob("*.op"))
 # kernels that no launch should run with 32-bit products of an index and a stride
@@ -278,36 +280,35 @@ def test_products_of_16_bits_that_multiply_in_f32_have_tiles_of_f32(op: str, dim
     assert not answer["compiled"][-1]["spills"]  # with descriptors
 
 
+def workloads(path: Path) -> list[tuple[str, dict[str, int]]]:
+    """Each op with the last case of each of its workloads."""
+    module = load(path)
+    return [(op.name, dict(w.cases[-1][1])) for op in module.ops for w in module.workloads_of(op.name)]
+
+
 def of_the_corpus() -> list[object]:
-    """Specs with a workload: whose tiles the schedule had to learn, and slowly all others."""
-    from opspec.frontend import load
-
-    found: list[object] = []
-    for path in CORPUS:
-        module = load(path)
-        marks = () if path.stem in LEARNT else (pytest.mark.slow,)
-        found += [
-            pytest.param(path, op.name, dict(w.cases[-1][1]), marks=marks, id=f"{path.stem}-{op.name}")
-            for op in module.ops
-            for w in module.workloads_of(op.name)
-        ]
-    return found
+    """Specs with a workload: those whose tiles the schedule had to learn, and slowly all others."""
+    stated = [path for path in CORPUS if "\nworkload " in path.read_text(encoding="utf-8")]
+    return [
+        pytest.param(path, marks=() if path.stem in LEARNT else (pytest.mark.slow,), id=path.stem)
+        for path in stated
+    ]
 
 
-@pytest.mark.parametrize(("path", "op", "dims"), of_the_corpus())
-def test_first_choices_of_the_corpus_do_not_spill(path: Path, op: str, dims: dict[str, int]):
-    answer = compiled(path.read_text(encoding="utf-8"), dims, op=op)
-    assert "broken" not in answer, answer["broken"]
-    first = answer["compiled"][-1]  # with descriptors where it may have them
-    assert first["spills"] <= SPILLED
-    assert first["wgmma"] or path.stem not in ON_THE_MATRIX_UNIT
+@pytest.mark.parametrize("path", of_the_corpus())
+def test_first_choices_of_the_corpus_do_not_spill(path: Path):
+    for op, dims in workloads(path):
+        answer = compiled(path.read_text(encoding="utf-8"), dims, op=op)
+        assert "broken" not in answer, answer["broken"]
+        first = answer["compiled"][-1]  # with descriptors where it may have them
+        assert first["spills"] <= SPILLED, op
+        assert first["wgmma"] or path.stem not in ON_THE_MATRIX_UNIT, op
 
 
 def test_products_of_four_bits_are_deep_enough_for_the_order_of_their_elements():
     from opspec.driver.targets import limits
     from opspec.emit.configure import SMALL
     from opspec.emit.package import build_package
-    from opspec.frontend import load
 
     path = HERE.parents[1] / "specs/gemm/w4a16.op"
     text = build_package(load(path), path.name, limits(), SMALL).files["kernel.py"]
@@ -360,29 +361,21 @@ def test_short_functions_compile_for_every_device(target: str):
     assert all("div.full" not in row["ptx"] for row in answer["compiled"])
 
 
-def workloads() -> list[object]:
-    from opspec.frontend import load
-
-    found: list[object] = []
-    for path in sorted((HERE.parents[1] / "specs").rglob("*.op")):
-        module = load(path)
-        for op in module.ops:
-            # the chains of products of several ops are compiled by those who measure them
-            if len(module.ops) > 1 and path.parent.name == "attention":
-                continue
-            found += [
-                pytest.param(path, op.name, dict(w.cases[-1][1]), id=f"{op.name}-{w.name}")
-                for w in module.workloads_of(op.name)
-            ]
-    return found
+# the chains of products of several ops are compiled by those who measure them
+SINGLE = [
+    path
+    for path in SPECS
+    if path.parent.name != "attention" or path.read_text(encoding="utf-8").count("\nop ") == 1
+]
 
 
-@pytest.mark.parametrize(("path", "op", "dims"), workloads())
-def test_first_choices_of_the_specs_do_not_spill(path: Path, op: str, dims: dict[str, int]):
-    answer = compiled(path.read_text(encoding="utf-8"), dims, op=op, first=True)
-    assert "broken" not in answer, answer["broken"]
-    assert answer["compiled"]
-    assert all(row["spills"] <= SPILLED + MEASURED.get(op, 0) for row in answer["compiled"])
+@pytest.mark.parametrize("path", SINGLE, ids=lambda p: p.stem)
+def test_first_choices_of_the_specs_do_not_spill(path: Path):
+    for op, dims in workloads(path):
+        answer = compiled(path.read_text(encoding="utf-8"), dims, op=op, first=True)
+        assert "broken" not in answer, answer["broken"]
+        assert answer["compiled"]
+        assert all(row["spills"] <= SPILLED + MEASURED.get(op, 0) for row in answer["compiled"]), op
 
 
 @pytest.mark.parametrize("taps", [1, 2, 4, 8])
