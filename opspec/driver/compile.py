@@ -7,6 +7,7 @@ so they go to the terminal and an ignored cache, never into committed files.
 from __future__ import annotations
 
 import types
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,7 +78,10 @@ def compile_first_choices(
             host["aligned"] = all(e % 16 == 0 for e in last)
             host["described"] = host["aligned"] and target.backend == "cuda" and int(target.arch) >= 90
             host["specialised"] = (
-                host["described"] and int(target.arch) == SPECIALISED and wide_rows(launch, full)
+                host["described"]
+                and int(target.arch) == SPECIALISED
+                and wide_rows(launch, full)
+                and in_halves(launch, dtypes)
             )
             if not set(wanted) <= set(host):
                 continue
@@ -97,6 +101,16 @@ def wide_rows(launch: KernelLaunch, dims: dict[str, int]) -> bool:
     stored = {name for own in roles for name in own.results}
     results = [t for t in launch.plan.block.tensors if t.name in stored]
     return all(t.extents[-1].evaluate(dims) % 16 == 0 for t in results)
+
+
+def in_halves(launch: KernelLaunch, dtypes: Mapping[str, DType]) -> bool:
+    """Whether what its chain of products with roles multiplies, if it has one, is in 16 bits."""
+    chained = {
+        n for t in launch.texts if t.warps is not None and t.warps.roles for n in t.warps.roles.chained
+    }
+    return all(
+        _concrete(t.dtype, dict(dtypes)).bits == 16 for t in launch.plan.block.tensors if t.name in chained
+    )
 
 
 def within(op: Op, extent: int) -> dict[str, int]:
@@ -209,6 +223,10 @@ def _compile(
             signature[stride(tensor, i)] = "i32"
             values[stride(tensor, i)] = step
             step *= stored_extents(tensor)[i].evaluate(full)
+    for text in launch.texts:
+        if text.warps is not None and text.warps.marks:
+            signature[text.warps.marks] = POINTER["i32"]
+            values[text.warps.marks] = 16
     taken = taken_tensors(launch, kernel.arg_names)
     for tensor, tile in zip(taken, tiles or (), strict=bool(tiles)):
         if tile is not None:

@@ -16,6 +16,7 @@ from opspec.emit.kernel_launch import (
 )
 from opspec.emit.names import escape
 from opspec.emit.signature import KernelText, descriptor, identifiers, pointer
+from opspec.ir.dtypes import choices
 from opspec.ir.program import Op
 
 BLOCK = re.compile(r"\bBLOCK\w*")
@@ -106,7 +107,9 @@ class Choosing:
                     continue
                 body.append(f'options["{edge}"] = int({wrapped(whole)} % options["{block}"] != 0)')
             grid = self._grid(k, text)
-            if text.warps is not None and choice.specialised:
+            if text.warps is not None and text.warps.roles is not None and text.warps.roles.chained:
+                out += [indent + line for line in self._chained(k, text, text.warps, choice)]
+            elif text.warps is not None and choice.specialised:
                 out += [indent + line for line in self._specialised(k, text, text.warps, choice)]
             if text.described is not None:
                 body += self._described(k, text, text.described, grid)
@@ -191,6 +194,63 @@ class Choosing:
         chosen += [f"if {' and '.join(fits)}:", f"    {last}"] if fits else [last]
         test = f'launch.chosen(tuned, "{warps.name}") and specialised and width < 4'
         return [f"if {test}:", *(f"    {line}" for line in inner), *(f"        {line}" for line in chosen)]
+
+    def _chained(self, k: KernelLaunch, text: KernelText, warps: KernelText, choice: Choice) -> list[str]:
+        """The lines that choose the kernel of a chain whose warps have roles, where rows fill a device."""
+        variant = next(v for t, v in zip(k.texts, k.plan.variants, strict=True) if t is text)
+        axes = {a.name: host_int(a.extent, self.names) for a in variant.program.axes}
+        (rows,) = (a for a in variant.roles.grid if a in text.blocks)
+        (stream,), roles = variant.roles.stream, warps.roles
+        assert roles is not None
+        deep, wide = (
+            text.blocks[next(a for a in warps.tiles[t] if a in variant.roles.tile)]
+            for t in (roles.chained[0], roles.chained[-1])
+        )
+        batch = [axes[a] for a in variant.roles.grid if a not in text.blocks]
+        sizes = [axes[rows], axes[stream], deep, wide, " * ".join(batch) or "1"]
+        leaving = sum(
+            min(d.bits for d in choices(t.dtype)) // 8
+            for t in k.plan.block.tensors
+            if t.name in roles.results
+        )
+        held = [line for line in choice.lines if line.split(" = ")[0] in (deep, wide)]
+        own = f"{text.blocks[rows]}, {text.blocks[stream]}, STAGES"
+        blocks = dict.fromkeys((text.blocks[rows], deep, wide, text.blocks[stream]))
+        options = [f'"{b}": {b}' for b in blocks if b in warps.constexprs]
+        options += ['"STAGES": STAGES', '"num_warps": 4', '"num_stages": 1', '"enable_fp_fusion": True']
+        shapes = []
+        for tensor in taken_tensors(k, warps.params):
+            tile = warps.tiles.get(tensor.name)
+            if tile is None:
+                shapes.append("None")
+                continue
+            parts = [
+                "None"
+                if a is None
+                else f'options["{text.blocks[a]}"]'
+                if text.blocks[a] in warps.constexprs
+                else text.blocks[a]
+                for a in tile
+            ]
+            if tensor.name in roles.results:
+                parts = ["64" if a == rows else o for a, o in zip(tile, parts, strict=True)]
+            shapes.append(tuple_text(parts))
+        fits = [
+            f"{host_int(e, self.names)} == {b}"
+            for b, e in warps.exact.items()
+            if b not in (text.blocks[rows], text.blocks[stream])
+        ]
+        return [
+            f'if launch.chosen(tuned, "{warps.name}") and specialised:',
+            *(f"    {line}" for line in held),
+            "    # rows, chunk, slots: what registers and shared memory hold",
+            f"    own = warps.pick_chain({', '.join(sizes)}, leaving={leaving})",
+            f"    if {' and '.join(['own is not None', *fits])}:",
+            f"        {own} = own",
+            f"        options = {{{', '.join(options)}}}",
+            f'        options = launch.over(options, tuned, "{warps.name}")',
+            f"        return {warps.name}, launch.resident({self._grid(k, text)}, 8), options, {tuple_text(shapes)}",
+        ]
 
     def _described(self, k: KernelLaunch, text: KernelText, described: KernelText, grid: str) -> list[str]:
         """The lines that choose a kernel with descriptors, whose tiles hardware limits to 256 an axis."""

@@ -22,6 +22,7 @@ from opspec.emit.signature import (
     stride,
 )
 from opspec.emit.triton import print_kernel
+from opspec.emit.warp_chained import print_warp_chained
 from opspec.emit.warp_specialised import print_warp_specialised
 from opspec.ir.program import Module, Op, Tensor
 from opspec.schedule.plan import Plan, Variant
@@ -172,7 +173,8 @@ def _variant_text(
     ahead = any(isinstance(s, Loop) and s.ahead is not None for s in variant.program.body)
     text = print_kernel(variant.program, name, backwards=backwards, overlap=overlap, full=ahead)
     if sizes.product is None and text.described is not None:
-        text = replace(text, warps=print_warp_specialised(variant.program, name))
+        warps = print_warp_specialised(variant.program, name) or print_warp_chained(variant.program, name)
+        text = replace(text, warps=warps)
     if variant.split is not None:
         text = replace(text, split=_split_text(variant.split, name))
     return text
@@ -206,7 +208,8 @@ def every(launches: Sequence[KernelLaunch]) -> list[KernelLaunch]:
 
 def printed(text: KernelText) -> list[KernelText]:
     """Every kernel of one variant."""
-    found = [text, text.described, text.warps]
+    mended = text.warps.roles.mended if text.warps is not None and text.warps.roles is not None else None
+    found = [text, text.described, text.warps, mended]
     if text.split is not None:
         found += [text.split.partial, text.split.partial.described, text.split.merge]
     return [t for t in found if t is not None]
@@ -235,6 +238,10 @@ def _same_parameters(op: Op, plan: Plan, texts: list[KernelText]) -> tuple[Kerne
         order += [names[s.name] for s in op.scalars if names[s.name] in params]
         order += [names[d] for d in op.dims if names[d] in params]
         order += [p for t in tensors for i in range(len(t.extents)) if (p := stride(t, i)) in params]
+        order += [text.marks] if text.marks in params else []
+        if text.roles is not None and text.roles.mended is not None:
+            mended = text.roles.mended
+            text = replace(text, roles=replace(text.roles, mended=united(mended, [mended])))
         return replace(text, params=tuple(order))
 
     out = []

@@ -30,15 +30,19 @@ class RoleText:
 class WarpRoles:
     """What warps of a kernel run, and what its tiles need: ``results`` that it stores, ``sums`` of each element beside
     each other, whether statements fold each step's product (``folded``), and ``vectors`` along columns beside it, and how
-    many operands a step loads along rows and along columns."""
+    many operands a step loads along rows and along columns. Of a chain of two products ``chained``: the rows that stay,
+    and what the first and the second multiply, and ``mended``: the kernel that goes over tiles in which what lies
+    outside the domain has made NaN, in the marks that both take."""
 
     functions: tuple[RoleText, ...]
     results: tuple[str, ...]
-    sums: int
-    folded: bool
-    vectors: int
-    row_tiles: int
-    column_tiles: int
+    sums: int = 1
+    folded: bool = False
+    vectors: int = 0
+    row_tiles: int = 1
+    column_tiles: int = 1
+    chained: tuple[str, ...] = ()
+    mended: KernelText | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +72,7 @@ class KernelText:
     ``segments``: the axis whose tiles begin where segments do, and how many segments there are.
     ``counts``: how many taps loops that are written out take, as constants.
     ``warps``: the same variant in Gluon, with warps that have ``roles``.
+    ``marks``: the parameter that says of which tiles another launch has to make results anew.
     """
 
     name: str
@@ -88,6 +93,7 @@ class KernelText:
     described: KernelText | None = None
     warps: KernelText | None = None
     roles: WarpRoles | None = None
+    marks: str = ""
     split: SplitText | None = None
 
 

@@ -210,4 +210,6 @@ class Splitting(Choosing):
             lookup[self.names[n]] = self.names[n]
         for s in self.op.scalars:
             lookup[self.names[s.name]] = self.names[s.name]
+        if text.marks:
+            lookup[text.marks] = text.marks.removesuffix("_ptr")
         return [lookup[p] for p in text.params]

@@ -66,7 +66,12 @@ class Starts(Splitting):
             stored = ", ".join(
                 self.names[t.name] for t in touched if warps[0].roles and t.name in warps[0].roles.results
             )
-            self.lines.append(f"specialised = launch.describable({named}) and warps.storable({stored})")
+            chained = [t for w in warps if w.roles is not None for t in w.roles.chained]
+            halves = ", ".join(self.names[t] for t in dict.fromkeys(chained))
+            halves = f" and warps.in_halves({halves})" if halves else ""
+            self.lines.append(
+                f"specialised = launch.describable({named}) and warps.storable({stored}){halves}"
+            )
         self.lines.append(f"kernel, grid, options{', tiles' if described else ''} = {call}")
         made = [
             Configure(name=name, kernel=k.plan.block.name, params="", lines=tuple(self._configure_lines(k)))
@@ -77,7 +82,9 @@ class Starts(Splitting):
             lead = "if"
             for text in warps:
                 start.append(f"{lead} kernel is {text.name}:")
-                start.append(f"    {self._start(k, text, 'kernel', 'grid', True)}")
+                without = [*(f for f in flags if f != "specialised"), "specialised=False"]
+                plain = f"{name}({', '.join([*dims, *without])})"
+                start += ["    " + line for line in self._with_roles(k, text, plain)]
                 lead = "elif"
             for own in _taking_alike(described)[1:]:
                 which = f"is {own[0].name}" if len(own) == 1 else f"in ({', '.join(t.name for t in own)})"
@@ -98,6 +105,23 @@ class Starts(Splitting):
         params = [*(f"{d}: int" for d in dims), *(f"{f}: {kinds[f]}" for f in flags)]
         params += ["*", "tuned: launch.Tuning = launch.UNTUNED"]
         return [replace(made[0], params=", ".join(params)), *made[1:]]
+
+    def _with_roles(self, k: KernelLaunch, text: KernelText, plain: str) -> list[str]:
+        """Lines that start a kernel whose warps have roles, and behind it the one that mends its results; ``plain``: the
+        call of the configuration without roles."""
+        mended = text.roles.mended if text.roles is not None else None
+        if mended is None:
+            return [self._start(k, text, "kernel", "grid", True)]
+        marks = text.marks.removesuffix("_ptr")
+        variant = next(t for t in k.texts if t.warps is text)
+        (rows,) = (b for a, b in variant.blocks.items() if a in k.plan.variants[0].roles.grid)
+        tiles = self._grid(k, variant)
+        return [
+            f'{marks} = call.workspace(({tiles}, options["{rows}"]), launch.DTYPES["i32"])',
+            self._start(k, text, "kernel", "grid", True),
+            f"_, grid, options, tiles = {plain}",
+            self._start(k, mended, mended.name, "launch.resident(grid, 8)", True),
+        ]
 
     def _merge(self, k: KernelLaunch) -> None:
         """Lines that join neighbouring axes of a kernel into one where the strides of its tensors allow it."""

@@ -68,6 +68,8 @@ def candidates(
     if launch.lengths is not None and variant == launch.lengths.text.name:
         return [Candidate(variant=variant, changes={}, expected=0.0)]  # its variants are tried by themselves
     for text, choice in zip(launch.texts, launch.choices, strict=True):
+        if text.warps is not None and variant == text.warps.name and not choice.specialised:
+            return [Candidate(variant=variant, changes={}, expected=0.0)]
         if text.warps is not None and variant == text.warps.name:
             return _with_roles(text, text.warps, choice, options, extents, limits)
     place = next(k for k, text in enumerate(launch.texts) if text.name == variant)

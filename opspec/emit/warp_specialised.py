@@ -8,17 +8,15 @@ all that its stream loads enters the matrix unit as it is stored; anything else 
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from opspec.emit.describe import exact_axes
 from opspec.emit.expressions import ATOM, wrap
 from opspec.emit.names import shorten
 from opspec.emit.narrow import Narrow, narrow
 from opspec.emit.signature import KernelText, RoleText, WarpRoles, descriptor
-from opspec.emit.triton import Printer, words_of
 from opspec.emit.warp_form import Form, form_of
+from opspec.emit.warp_printer import RolePrinter
 from opspec.ir.integers import Int
 from opspec.ir.values import Extent, Read, walk
 from opspec.schedule.access import plain
@@ -36,9 +34,6 @@ from opspec.schedule.tile import (
     values_of,
 )
 
-OWN = re.compile(r"@(\w+)")
-COUNTED = re.compile(r"(\s*for )(\w+)( in .*)")
-
 
 def print_warp_specialised(program: TileProgram, base: str) -> KernelText | None:
     """Print a program in this form as a kernel called after ``base``, if it has the form."""
@@ -49,7 +44,7 @@ def print_warp_specialised(program: TileProgram, base: str) -> KernelText | None
     return _Specialised(program, shorten(f"{base}_warp_specialised"), form, halves).kernel()
 
 
-class _Specialised(Printer):
+class _Specialised(RolePrinter):
     """The three functions of a kernel whose warps have roles: what brings, what multiplies, and what starts both."""
 
     def __init__(self, program: TileProgram, name: str, form: Form, halves: Narrow) -> None:
@@ -103,52 +98,6 @@ class _Specialised(Printer):
             ),
         )
 
-    def word(self, name: str) -> str:
-        """A name of the form's own, which nothing of the op has."""
-        if name not in self.own:
-            self.own[name] = self.fresh(name)
-        return self.own[name]
-
-    def held_tiles(self, tensor: str) -> str:
-        """The slots of a tensor's tiles in shared memory."""
-        return self.word(f"{tensor.replace('.', '_')}_tiles")
-
-    def parameters(self, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """What a function takes of what its text names."""
-        words = words_of(text)
-        ring = [self.word("filled"), self.word("free")]
-        every = [*(self.held_tiles(t) for t in self.tiles), *ring]
-        handed = [n for n in every if n in words] if f"{', '.join(ring)} = " not in text else []
-        constexprs = (
-            self.word("WHO"),
-            *dict.fromkeys((*self.blocks.values(), *self.edges)),
-            "GROUP",
-            "STAGES",
-            "INDEX",
-        )
-        taken = [c for c in self.candidates() if c in words]
-        return (*handed, *taken), tuple(c for c in constexprs if c in words)
-
-    def function(self, role: str, doc: str, body: Callable[[], None]) -> RoleText:
-        """One of the functions that the kernel is made of."""
-        self.lines, self.level, self.scopes, self.masks = [], 1, [{}], 0
-        body()
-        self.drop_unused()
-        self.drop_counters()
-        params, constexprs = self.parameters("\n".join(self.lines))
-        name = shorten(f"{self.name.removesuffix('_warp_specialised')}_{role}")
-        own = RoleText(name=name, doc=doc, params=params, constexprs=constexprs, lines=tuple(self.lines))
-        self.functions.append(own)
-        return own
-
-    def drop_counters(self) -> None:
-        """Leave loops that only count without a name."""
-        words = Counter(w for line in self.lines for w in re.findall(r"[A-Za-z_]\w*", line))
-        for k, line in enumerate(self.lines):
-            counted = COUNTED.match(line)
-            if counted and words[counted[2]] == 1:
-                self.lines[k] = f"{counted[1]}_{counted[3]}"
-
     def tiles_loop(self, total: str) -> None:
         self.put(f"for tile in range(gl.program_id(0), {total}, gl.num_programs(0)):")
 
@@ -177,11 +126,6 @@ class _Specialised(Printer):
             span = stop if start == "0" else f"{start}, {stop}"
             self.put(f"for {name} in range({span}):")
         self.level += 1
-
-    def put(self, text: str) -> None:
-        """Add a line; what has an ``@`` before it gets a name that nothing of the op has."""
-        own = text if text.startswith("#") else OWN.sub(lambda m: self.word(m[1]), text)
-        super().put(own)
 
     # what brings tiles -------------------------------------------------------
     def load(self) -> None:

@@ -163,10 +163,10 @@ class View:
         """With its axes in another order."""
         return self._also(lambda a: a.transpose([_int(k) for k in order]))
 
-    def slice(self, start: Any, length: Any) -> View:
-        """Some of its rows."""
-        first = _int(start)
-        return self._also(lambda a: a[first : first + _int(length)])
+    def slice(self, start: Any, length: Any, dim: Any = 0) -> View:
+        """Some of its rows, or of its columns."""
+        part = slice(_int(start), _int(start) + _int(length))
+        return self._also(lambda a: a[part] if _int(dim) == 0 else a[:, part])
 
     def read(self) -> Any:
         """What the slot holds now."""
@@ -182,14 +182,15 @@ class View:
 class Product:
     """A product that has started; it reads its tiles when it has to be there."""
 
-    def __init__(self, rows: View, columns: View, sums: Any) -> None:
+    def __init__(self, rows: Any, columns: View, sums: Any) -> None:
         self.rows, self.columns, self.sums = rows, columns, sums
         self.value: Any = None
 
     def finish(self) -> None:
         """Make its value."""
         before = self.sums.value if isinstance(self.sums, Product) else self.sums
-        self.value = tl.dot(self.rows.read(), self.columns.read(), before, input_precision="ieee")
+        rows = self.rows.read() if isinstance(self.rows, View) else self.rows
+        self.value = tl.dot(rows, self.columns.read(), before, input_precision="ieee")
 
 
 def _int(value: Any) -> int:
@@ -249,7 +250,7 @@ class Pieces:
         if bool(_int(known)):
             self.give_back(free, (slot or _int(count)) - 1)
 
-    def add_product(self, rows: View, columns: View, sums: Any) -> Product:
+    def add_product(self, rows: Any, columns: View, sums: Any) -> Product:
         """As there; it is made when it is awaited."""
         started = Product(rows, columns, sums)
         self.started().append(started)
@@ -269,6 +270,30 @@ class Pieces:
 
     def now(self, value: Any) -> Any:
         """The value."""
+        return value
+
+    def rows_operand(self, value: Any, layout: Any) -> Any:
+        """The value: there are no layouts here."""
+        del layout
+        return value
+
+    def rows_of(self, value: Any, layout: Any) -> Any:
+        """The value: there are no layouts here."""
+        del layout
+        return value
+
+    def packed(self, rows: Any) -> Any:
+        """The rows."""
+        return rows
+
+    def mark(self, marks: Any, value: Any, inside: Any) -> None:
+        """As there."""
+        total = tl.sum(value, axis=1)
+        tl.store(marks, ((total != total) & inside).to(tl.int32))  # noqa: PLR0124 - NaN differs from itself
+
+    def wide(self, value: Any, dtype: Any) -> Any:
+        """The value: numbers are as wide as they have to be."""
+        del dtype
         return value
 
     def finished(self, value: Any) -> Any:
@@ -313,6 +338,7 @@ LANGUAGE = SimpleNamespace(
     static_range=lambda count: range(_int(count)),
     arange=lambda start, end, layout=None: tl.arange(_int(start), _int(end)),  # noqa: ARG005
     zeros=lambda shape, dtype, layout=None: tl.zeros([_int(e) for e in shape], dtype),  # noqa: ARG005
+    full=lambda shape, value, dtype, layout=None: tl.full([_int(e) for e in shape], value, dtype),  # noqa: ARG005
     SliceLayout=lambda along, layout: None,  # noqa: ARG005
     float32=tl.float32,
 )

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 import triton
+import triton.language as tl
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon._runtime import GluonASTSource
@@ -116,6 +117,39 @@ def product(rows, columns, before, never):
 
 
 @gluon.jit
+def rows_operand(value, RESULT: gl.constexpr):
+    """Computed rows as the matrix unit takes them from registers."""
+    return gl.convert_layout(value, gl.DotOperandLayout(0, RESULT, 2))
+
+
+@gluon.jit
+def packed(rows):
+    """Rows of 16 bits, two to a register: what goes from one loop to the next the compiler takes apart otherwise."""
+    return gl.inline_asm_elementwise(
+        "mov.b32 $0, $1;", "=r,r", [rows], dtype=rows.dtype, is_pure=True, pack=2
+    )
+
+
+@gluon.jit
+def rows_of(value, RESULT: gl.constexpr):
+    """A value for each row, where the rows of a result lie."""
+    return gl.convert_layout(value, gl.SliceLayout(1, RESULT))
+
+
+@gluon.jit
+def wide(value, INDEX: gl.constexpr):
+    """A number in the width in which addresses are formed."""
+    return tl.cast(value, INDEX)
+
+
+@gluon.jit
+def mark(marks, value, inside):
+    """Say for each row whether any of its elements is NaN (or some are infinities of both signs)."""
+    total = gl.sum(value, axis=1)
+    tl.store(marks, ((total != total) & inside).to(tl.int32))
+
+
+@gluon.jit
 def now(value):
     """A value that is computed here: left to the compiler, it waits for registers beside the next product's."""
     return gl.inline_asm_elementwise(
@@ -170,10 +204,16 @@ def storable(*results: torch.Tensor) -> bool:
     return launch.movable(*results) and possible(results[0].device)
 
 
+def in_halves(*operands: torch.Tensor) -> bool:
+    """Whether all operands have 16 bits."""
+    return all(t.element_size() == 2 for t in operands)
+
+
 Tile = tuple[int, int, int, int]
 INTERPRETED = False  # whether kernels of this kind run on the CPU, as ``verify`` does
 ALWAYS = False  # whether they are taken whatever the shape, as ``verify`` does in turns
 STEPS = 16
+REGISTERS = 200  # of a thread that multiplies, but for what no block takes
 AGAIN = 64  # rows and columns of a tile for which bringing operands takes as long as multiplying them
 
 
@@ -198,6 +238,38 @@ def pick_tile(
         t for t in tiles if ALWAYS or (launch.fills(count(t), multiprocessors) and depth >= STEPS * t[2])
     ]
     return min(filling, key=time, default=None)
+
+
+CHUNKS = (128, 64)  # places of a stream that a step takes
+LONG = 1024  # places of a stream from which a chain pays: few steps leave the ends of a tile uncovered
+SHARED = 232448 - 1024  # bytes of a multiprocessor, but for barriers
+
+
+def pick_chain(
+    rows: int,
+    stream: int,
+    deep: int,
+    wide: int,
+    batch: int = 1,
+    *,
+    leaving: int = 2,
+    multiprocessors: int = 132,
+) -> tuple[int, int, int] | None:
+    """Rows, places of the stream and slots of a chain of two products, or None where Triton's own pipeline is taken.
+
+    ``deep``: what the first product sums over; ``wide``: columns of the second; both are held whole, in 16 bits.
+    ``leaving``: bytes that each element of a result has in shared memory on its way out. Two groups have 64 rows each,
+    and a thread has its part of the first product in f32 and in 16 bits, and of the sum.
+    """
+    if max(deep, wide) > 256 or not (
+        ALWAYS or (launch.fills(triton.cdiv(rows, 128) * batch, multiprocessors) and stream >= LONG)
+    ):
+        return None
+    for chunk in CHUNKS:
+        slots = (SHARED - 128 * (2 * deep + leaving * wide)) // (2 * chunk * (deep + wide))
+        if chunk // 2 + chunk // 4 + wide // 2 <= REGISTERS and slots >= 2:
+            return 128, chunk, int(min(slots, 4))
+    return None
 
 
 def layout_of(block: Sequence[int], dtype: torch.dtype) -> Any:

@@ -57,7 +57,12 @@ def case(function: Callable[[], None]) -> Callable[[], None]:
 
 
 def run(
-    text: str, dims: dict[str, int], op: str = "", edits: tuple[tuple[str, str], ...] = (), **scalars: float
+    text: str,
+    dims: dict[str, int],
+    op: str = "",
+    edits: tuple[tuple[str, str], ...] = (),
+    change: Callable[[dict[str, torch.Tensor]], None] = lambda _: None,
+    **scalars: float,
 ) -> str | None:
     """What is wrong with the results of an op that must have run with roles; ``edits`` of its kernel file."""
     with tempfile.TemporaryDirectory(prefix="opspec-test-") as folder:
@@ -70,10 +75,10 @@ def run(
             assert count, pattern
         path.write_text(kernel, encoding="utf-8")
         kernels = load_module(path)
-        return _run(module, kernels, dims, op, scalars)
+        return _run(module, kernels, dims, op, change, scalars)
 
 
-def _run(module, kernels, dims, wanted, scalars) -> str | None:
+def _run(module, kernels, dims, wanted, change, scalars) -> str | None:
     op = next(o for o in module.ops if o.name == (wanted or module.ops[0].name))
     dtypes = {p.name: p.choices[0] for p in op.dtype_params}
     full = dims | {k: v.evaluate(dims) for k, v in op.derived}
@@ -89,6 +94,7 @@ def _run(module, kernels, dims, wanted, scalars) -> str | None:
         else:
             inputs[t.name] = made
 
+    change(inputs)
     of = SimpleNamespace(scalars=scalars, dims=dims)
     expected = evaluate(op, inputs, scalars, dims, "", dtypes)
     started: list[str] = []
@@ -229,3 +235,71 @@ def the_interpreter_sees_a_tile_that_is_not_stored() -> None:
 def the_interpreter_has_every_piece() -> None:
     pieces = {n for n, f in vars(warp_specialised).items() if getattr(f, "is_gluon", bool)()}
     assert pieces and pieces <= set(dir(warp_interpreter.Pieces)), pieces
+
+
+def prefill(op: str, **dims: int) -> None:
+    """An op of attention, at extents that no block divides."""
+    right(spec("attention/prefill"), {"B": 1, "Hq": 2, "Hkv": 1, "L": 200, "T": 328, "D": 40} | dims, op)
+
+
+@case
+def a_chain_of_two_products() -> None:
+    prefill("attention")
+
+
+@case
+def a_chain_whose_stream_is_shorter_than_a_step() -> None:
+    prefill("attention_lse", L=130, T=17, D=64)
+
+
+@case
+def a_chain_with_a_result_of_rows_and_a_domain() -> None:
+    prefill("attention_causal", D=64)
+
+
+@case
+def a_chain_between_two_edges() -> None:
+    own = {"B": 1, "H": 2, "L": 200, "T": 328, "D": 64, "W": 100}
+    right(spec("attention/prefill"), own, "attention_window")
+
+
+CHAIN = """op f[M, T, D, E](q: f16[M, D], k: f16[T, D], v: f16[T, E], slope: f32[M], u: f32[T]) -> o: f32[M, E], top: f32[M] {
+  kernel k {
+    s[m, t] = softplus(sum[d](q[m, d] * k[t, d]) * slope[m]) + u[t]  for t < m + 3
+    top[m] = max[t](s[m, t])
+    p[m, t] = softmax[t](s[m, t])
+    o[m, e] = sum[t] using f16 (p[m, t] * v[t, e]) * slope[m]
+  }
+}
+workload w for f { M = 65536, T = 4096, D = 64, E = 128 }
+"""
+
+
+@case
+def a_chain_with_vectors_and_other_columns() -> None:
+    right(CHAIN, {"M": 140, "T": 150, "D": 24, "E": 72})
+
+
+@case
+def what_is_outside_of_the_domain_of_a_chain_does_not_count() -> None:
+    def wild(inputs) -> None:
+        inputs["v"][..., 290:, :] = float("inf")  # no row of the first 250 sees these
+        inputs["v"][..., 7, :] = float("nan")  # every row does
+
+    right(
+        spec("attention/prefill"),
+        {"B": 1, "Hq": 1, "Hkv": 1, "L": 140, "T": 300, "D": 16},
+        "attention_causal",
+        change=wild,
+    )
+
+
+@case
+def a_chain_that_gives_the_values_back_too_early_is_wrong() -> None:
+    early = (
+        r"( +)(o_sum = warps\.add_product\(made, v, o_sum\)\n)",
+        r"\1\2\1warps.give_back(second_free, last)\n",
+    )
+    late = (r"(o_sum = warps\.finished\(o_sum\)\n) +warps\.give_back\(second_free, last\)\n", r"\1")
+    own = {"B": 1, "Hq": 1, "Hkv": 1, "L": 128, "T": 1200, "D": 64}
+    assert run(spec("attention/prefill"), own, "attention", edits=(early, late)) is not None

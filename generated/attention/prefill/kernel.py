@@ -212,6 +212,305 @@ def _attention_flash_described(
     tl.store(o_at, o, mask=mask)
 
 
+@gluon.jit
+def _attention_flash_load(
+    q_tiles,
+    k_tiles,
+    v_tiles,
+    held_filled,
+    held_free,
+    first_filled,
+    first_free,
+    second_filled,
+    second_free,
+    q_desc,
+    k_desc,
+    v_desc,
+    B,
+    Hq,
+    Hkv,
+    L,
+    T,
+    BLOCK_L: gl.constexpr,
+    BLOCK_T: gl.constexpr,
+    STAGES: gl.constexpr,
+):
+    """One warp: the rows of a tile, and what the stream gives, as far ahead as there are slots."""
+    slot, phase, turn = 0, 1, 1
+    for pid in range(gl.program_id(0), B * Hq * tl.cdiv(L, BLOCK_L), gl.num_programs(0)):
+        l_first = (pid % tl.cdiv(L, BLOCK_L)) * BLOCK_L
+        h = pid // tl.cdiv(L, BLOCK_L) % Hq
+        b = pid // tl.cdiv(L, BLOCK_L) // Hq
+        warps.await_free(held_free, held_filled, 0, turn, q_desc.block_type.nbytes)
+        warps.bring(q_desc, [b, h, l_first, 0], held_filled, 0, q_tiles)
+        turn ^= 1
+        begin = 0
+        # a tile without a place has one step all the same, in which nothing counts
+        for t_start in range(begin, tl.maximum(T, begin + 1), BLOCK_T):
+            warps.await_free(first_free, first_filled, slot, phase, k_desc.block_type.nbytes)
+            warps.bring(k_desc, [b, h // (Hq // Hkv), t_start, 0], first_filled, slot, k_tiles)
+            warps.await_free(second_free, second_filled, slot, phase, v_desc.block_type.nbytes)
+            warps.bring(v_desc, [b, h // (Hq // Hkv), t_start, 0], second_filled, slot, v_tiles)
+            slot, phase = warps.following(slot, phase, STAGES)
+
+
+@gluon.jit
+def _attention_flash_step(
+    b,
+    h,
+    l,
+    m,
+    p_sum,
+    s_sum,
+    t_start,
+    T,
+    D,
+    BLOCK_T: gl.constexpr,
+    INDEX: gl.constexpr,
+    LAYOUT: gl.constexpr,
+    RESULT: gl.constexpr,
+    MASKED: gl.constexpr,
+):
+    """What a step makes of its first product: rows of the second, states, and what moves the sum to these."""
+    t = (t_start + gl.arange(0, BLOCK_T, layout=gl.SliceLayout(0, LAYOUT))).to(INDEX)
+    # s: bf16[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D)
+    m_chunk = reduce_max(tl.where(t[None, :] < T, s_sum, float("-inf")) if MASKED else s_sum, axis=1)
+    m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+    # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+    m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+    m_safe_log2 = m_safe * 1.4426950408889634
+    e_log2 = s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+    e = tl.exp2(tl.where(t[None, :] < T, e_log2, float("-inf")) if MASKED else e_log2)
+    scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+    p_sum = p_sum * scale
+    p_sum_chunk = tl.sum(e, axis=1)
+    p_sum = p_sum + p_sum_chunk
+    made = warps.rows_operand(e.to(tl.bfloat16), RESULT)
+    m = m_new
+    scale = warps.rows_of(scale, RESULT)
+    return made, m, p_sum, scale
+
+
+@gluon.jit
+def _attention_flash_multiply(
+    q_tiles,
+    k_tiles,
+    v_tiles,
+    o_tiles,
+    held_filled,
+    held_free,
+    first_filled,
+    first_free,
+    second_filled,
+    second_free,
+    o_desc,
+    B,
+    Hq,
+    L,
+    T,
+    D,
+    WHO: gl.constexpr,
+    BLOCK_L: gl.constexpr,
+    BLOCK_D: gl.constexpr,
+    BLOCK_T: gl.constexpr,
+    STAGES: gl.constexpr,
+    INDEX: gl.constexpr,
+):
+    """A group of four warps: half the rows of every tile."""
+    LAYOUT: gl.constexpr = warps.accumulator(BLOCK_T, q_tiles.dtype.primitive_bitwidth)
+    RESULT: gl.constexpr = warps.accumulator(BLOCK_D, q_tiles.dtype.primitive_bitwidth)
+    slot, phase, turn = 0, 0, 0
+    never = T < 0
+    s_sum = gl.zeros((64, BLOCK_T), gl.float32, LAYOUT)
+    for pid in range(gl.program_id(0), B * Hq * tl.cdiv(L, BLOCK_L), gl.num_programs(0)):
+        l_first = (pid % tl.cdiv(L, BLOCK_L)) * BLOCK_L
+        l = (l_first + WHO * 64 + gl.arange(0, 64, layout=gl.SliceLayout(1, LAYOUT))).to(INDEX)
+        h_tile = pid // tl.cdiv(L, BLOCK_L) % Hq
+        h = warps.wide(h_tile, INDEX)
+        b_tile = pid // tl.cdiv(L, BLOCK_L) // Hq
+        b = warps.wide(b_tile, INDEX)
+        m = gl.full((64,), float("-inf"), tl.float32, gl.SliceLayout(1, LAYOUT))
+        p_sum = gl.full((64,), 0.0, tl.float32, gl.SliceLayout(1, LAYOUT))
+        o_sum = gl.full((64, BLOCK_D), 0.0, tl.float32, RESULT)
+        warps.await_filled(held_filled, 0, turn)
+        turn ^= 1
+        q = q_tiles.index(0).reshape([BLOCK_L, BLOCK_D]).slice(WHO * 64, 64)
+        begin = 0
+        # the first step by itself: no product is before it
+        t_start = begin
+        warps.await_filled(first_filled, slot, phase)
+        k = k_tiles.index(slot).reshape([BLOCK_T, BLOCK_D]).permute((1, 0))
+        s_sum = warps.product(q, k, s_sum, never)
+        s_sum = warps.finished(s_sum)
+        warps.give_back(first_free, slot)
+        made, m, p_sum, scale = _attention_flash_step(
+            b, h, l, m, p_sum, s_sum, t_start, T, D, BLOCK_T, INDEX, LAYOUT, RESULT, True
+        )
+        o_sum = o_sum * scale[:, None]
+        last, before = slot, phase
+        slot, phase = warps.following(slot, phase, STAGES)
+        rest = begin + BLOCK_T
+        # tiles inside, then the masked one
+        t_inner = T // BLOCK_T * BLOCK_T
+        for t_part in gl.static_range(2):
+            made = warps.packed(made)
+            for t_start in range(
+                tl.maximum(t_inner if t_part == 1 else 0, rest), T if t_part == 1 else t_inner, BLOCK_T
+            ):
+                warps.await_filled(first_filled, slot, phase)
+                k = k_tiles.index(slot).reshape([BLOCK_T, BLOCK_D]).permute((1, 0))
+                s_sum = warps.product(q, k, s_sum, never)
+                warps.await_filled(second_filled, last, before)
+                v = v_tiles.index(last).reshape([BLOCK_T, BLOCK_D])
+                o_sum = warps.add_product(made, v, o_sum)
+                s_sum = warps.all_but((s_sum,), 1)[0]
+                warps.give_back(first_free, slot)
+                made, m, p_sum, scale = _attention_flash_step(
+                    b, h, l, m, p_sum, s_sum, t_start, T, D, BLOCK_T, INDEX, LAYOUT, RESULT, t_part == 1
+                )
+                o_sum = warps.finished(o_sum)
+                warps.give_back(second_free, last)
+                o_sum = o_sum * scale[:, None]
+                last, before = slot, phase
+                slot, phase = warps.following(slot, phase, STAGES)
+        warps.give_back(held_free, 0)
+        warps.await_filled(second_filled, last, before)
+        v = v_tiles.index(last).reshape([BLOCK_T, BLOCK_D])
+        o_sum = warps.add_product(made, v, o_sum)
+        o_sum = warps.finished(o_sum)
+        warps.give_back(second_free, last)
+        m_rows = warps.rows_of(m, RESULT)
+        p_sum_rows = warps.rows_of(p_sum, RESULT)
+        # a row without a finite value is what IEEE arithmetic makes of it
+        p_sum_rows = tl.where((m_rows == float("-inf")) & (T > 0), float("nan"), p_sum_rows)
+        # a row without a finite value is what IEEE arithmetic makes of it
+        o_sum = tl.where((m_rows[:, None] == float("-inf")) & (T > 0), float("nan"), o_sum)
+        o = tl.where(T > 0, o_sum / p_sum_rows[:, None], 0.0)
+        warps.put_tile(
+            o_desc, [b_tile, h_tile, l_first + WHO * 64, 0], o, o_tiles.index(WHO).reshape([64, BLOCK_D])
+        )
+    warps.put_all()
+
+
+@gluon.jit(do_not_specialize=["B", "Hq", "Hkv", "L", "T", "D"])
+def _attention_flash_warp_specialised(
+    q_desc,
+    k_desc,
+    v_desc,
+    o_desc,
+    B,
+    Hq,
+    Hkv,
+    L,
+    T,
+    D,
+    BLOCK_L: gl.constexpr,
+    BLOCK_D: gl.constexpr,
+    BLOCK_T: gl.constexpr,
+    STAGES: gl.constexpr,
+    INDEX: gl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, l in parallel by blocks, d whole, t streamed; two groups of warps multiply what another warp brings.
+
+    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    q_tiles = warps.slots(q_desc, 1)
+    k_tiles = warps.slots(k_desc, STAGES)
+    v_tiles = warps.slots(v_desc, STAGES)
+    o_tiles = warps.slots(o_desc, 2)
+    held_filled, held_free = warps.barriers(1)
+    first_filled, first_free = warps.barriers(STAGES)
+    second_filled, second_free = warps.barriers(STAGES)
+    gl.warp_specialize(
+        [
+            (
+                _attention_flash_multiply,
+                (
+                    q_tiles,
+                    k_tiles,
+                    v_tiles,
+                    o_tiles,
+                    held_filled,
+                    held_free,
+                    first_filled,
+                    first_free,
+                    second_filled,
+                    second_free,
+                    o_desc,
+                    B,
+                    Hq,
+                    L,
+                    T,
+                    D,
+                    0,
+                    BLOCK_L,
+                    BLOCK_D,
+                    BLOCK_T,
+                    STAGES,
+                    INDEX,
+                ),
+            ),
+            (
+                _attention_flash_multiply,
+                (
+                    q_tiles,
+                    k_tiles,
+                    v_tiles,
+                    o_tiles,
+                    held_filled,
+                    held_free,
+                    first_filled,
+                    first_free,
+                    second_filled,
+                    second_free,
+                    o_desc,
+                    B,
+                    Hq,
+                    L,
+                    T,
+                    D,
+                    1,
+                    BLOCK_L,
+                    BLOCK_D,
+                    BLOCK_T,
+                    STAGES,
+                    INDEX,
+                ),
+            ),
+            (
+                _attention_flash_load,
+                (
+                    q_tiles,
+                    k_tiles,
+                    v_tiles,
+                    held_filled,
+                    held_free,
+                    first_filled,
+                    first_free,
+                    second_filled,
+                    second_free,
+                    q_desc,
+                    k_desc,
+                    v_desc,
+                    B,
+                    Hq,
+                    Hkv,
+                    L,
+                    T,
+                    BLOCK_L,
+                    BLOCK_T,
+                    STAGES,
+                ),
+            ),
+        ],
+        [4, 1],
+        [240, 24],
+    )
+
+
 @triton.jit
 def _attention_flash_part(
     q_ptr,
@@ -605,10 +904,38 @@ def _configure_attention_flash(
     D: int,
     width: int,
     described: bool,
+    specialised: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `flash` for one shape."""
+    if launch.chosen(tuned, "_attention_flash_warp_specialised") and specialised and width < 4:
+        BLOCK_D = launch.power_of_2(D, 16)
+        # rows, chunk, slots: what registers and shared memory hold
+        own = warps.pick_chain(L, T, BLOCK_D, BLOCK_D, B * Hq, leaving=2)
+        if own is not None:
+            BLOCK_L, BLOCK_T, STAGES = own
+            options = {
+                "BLOCK_L": BLOCK_L,
+                "BLOCK_D": BLOCK_D,
+                "BLOCK_T": BLOCK_T,
+                "STAGES": STAGES,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+            options = launch.over(options, tuned, "_attention_flash_warp_specialised")
+            return (
+                _attention_flash_warp_specialised,
+                launch.resident(B * Hq * triton.cdiv(L, options["BLOCK_L"]), 8),
+                options,
+                (
+                    (None, None, options["BLOCK_L"], options["BLOCK_D"]),
+                    (None, None, options["BLOCK_T"], options["BLOCK_D"]),
+                    (None, None, options["BLOCK_T"], options["BLOCK_D"]),
+                    (None, None, 64, options["BLOCK_D"]),
+                ),
+            )
     BLOCK_D = launch.power_of_2(D, 16)
     # rows, chunk, warps, stages: the first that registers and shared memory hold
     BLOCK_L, chunk, num_warps, num_stages = launch.pick_chain(
@@ -674,10 +1001,15 @@ def _attention__launch(call, dims, q, k, v, o):
     B, Hq, Hkv, L, T, D = dims
     width = max(t.element_size() for t in (q, k, v))
     described = launch.describable(q, k, v, beside=(o,))
+    specialised = launch.describable(q, k, v) and warps.storable(o)
     kernel, grid, options, tiles = _configure_attention_flash(
-        B, Hq, L, T, D, width, described, tuned=call.tuned("flash")
+        B, Hq, L, T, D, width, described, specialised, tuned=call.tuned("flash")
     )
-    splits, span = launch.split(T, options["BLOCK_T"], grid)
+    splits, span = (
+        launch.split(T, options["BLOCK_T"], grid)
+        if kernel in (_attention_flash, _attention_flash_described)
+        else (1, 0)
+    )
     if splits > 1:
         m_part = call.workspace((splits, B, Hq, L), launch.DTYPES["f32"])
         p_sum_part = call.workspace((splits, B, Hq, L), launch.DTYPES["f32"])
@@ -789,6 +1121,20 @@ def _attention__launch(call, dims, q, k, v, o):
             o_sum_part.stride(3),
             o_sum_part.stride(4),
             INDEX=launch.index_type(o, m_part, p_sum_part, o_sum_part),
+        )
+    elif kernel is _attention_flash_warp_specialised:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *warps.describe((q, k, v, o), tiles),
+            B,
+            Hq,
+            Hkv,
+            L,
+            T,
+            D,
+            INDEX=launch.index_type(q, k, v, o),
         )
     elif tiles is not None:
         call.start(
@@ -3140,6 +3486,328 @@ def _attention_lse_flash_described(
     tl.store(lse_at, lse, mask=l < L)
 
 
+@gluon.jit
+def _attention_lse_flash_load(
+    q_tiles,
+    k_tiles,
+    v_tiles,
+    held_filled,
+    held_free,
+    first_filled,
+    first_free,
+    second_filled,
+    second_free,
+    q_desc,
+    k_desc,
+    v_desc,
+    B,
+    Hq,
+    Hkv,
+    L,
+    T,
+    BLOCK_L: gl.constexpr,
+    BLOCK_T: gl.constexpr,
+    STAGES: gl.constexpr,
+):
+    """One warp: the rows of a tile, and what the stream gives, as far ahead as there are slots."""
+    slot, phase, turn = 0, 1, 1
+    for pid in range(gl.program_id(0), B * Hq * tl.cdiv(L, BLOCK_L), gl.num_programs(0)):
+        l_first = (pid % tl.cdiv(L, BLOCK_L)) * BLOCK_L
+        h = pid // tl.cdiv(L, BLOCK_L) % Hq
+        b = pid // tl.cdiv(L, BLOCK_L) // Hq
+        warps.await_free(held_free, held_filled, 0, turn, q_desc.block_type.nbytes)
+        warps.bring(q_desc, [b, h, l_first, 0], held_filled, 0, q_tiles)
+        turn ^= 1
+        begin = 0
+        # a tile without a place has one step all the same, in which nothing counts
+        for t_start in range(begin, tl.maximum(T, begin + 1), BLOCK_T):
+            warps.await_free(first_free, first_filled, slot, phase, k_desc.block_type.nbytes)
+            warps.bring(k_desc, [b, h // (Hq // Hkv), t_start, 0], first_filled, slot, k_tiles)
+            warps.await_free(second_free, second_filled, slot, phase, v_desc.block_type.nbytes)
+            warps.bring(v_desc, [b, h // (Hq // Hkv), t_start, 0], second_filled, slot, v_tiles)
+            slot, phase = warps.following(slot, phase, STAGES)
+
+
+@gluon.jit
+def _attention_lse_flash_step(
+    b,
+    h,
+    l,
+    m,
+    p_sum,
+    s_sum,
+    t_start,
+    T,
+    D,
+    BLOCK_T: gl.constexpr,
+    INDEX: gl.constexpr,
+    LAYOUT: gl.constexpr,
+    RESULT: gl.constexpr,
+    MASKED: gl.constexpr,
+):
+    """What a step makes of its first product: rows of the second, states, and what moves the sum to these."""
+    t = (t_start + gl.arange(0, BLOCK_T, layout=gl.SliceLayout(0, LAYOUT))).to(INDEX)
+    # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D)
+    m_chunk = reduce_max(tl.where(t[None, :] < T, s_sum, float("-inf")) if MASKED else s_sum, axis=1)
+    m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+    # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+    m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+    m_safe_log2 = m_safe * 1.4426950408889634
+    e_log2 = s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+    e = tl.exp2(tl.where(t[None, :] < T, e_log2, float("-inf")) if MASKED else e_log2)
+    scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+    p_sum = p_sum * scale
+    p_sum_chunk = tl.sum(e, axis=1)
+    p_sum = p_sum + p_sum_chunk
+    made = warps.rows_operand(e.to(tl.bfloat16), RESULT)
+    m = m_new
+    scale = warps.rows_of(scale, RESULT)
+    return made, m, p_sum, scale
+
+
+@gluon.jit
+def _attention_lse_flash_multiply(
+    q_tiles,
+    k_tiles,
+    v_tiles,
+    o_tiles,
+    held_filled,
+    held_free,
+    first_filled,
+    first_free,
+    second_filled,
+    second_free,
+    o_desc,
+    lse_ptr,
+    B,
+    Hq,
+    L,
+    T,
+    D,
+    lse_stride_B,
+    lse_stride_Hq,
+    lse_stride_L,
+    WHO: gl.constexpr,
+    BLOCK_L: gl.constexpr,
+    BLOCK_D: gl.constexpr,
+    BLOCK_T: gl.constexpr,
+    STAGES: gl.constexpr,
+    INDEX: gl.constexpr,
+):
+    """A group of four warps: half the rows of every tile."""
+    LAYOUT: gl.constexpr = warps.accumulator(BLOCK_T, q_tiles.dtype.primitive_bitwidth)
+    RESULT: gl.constexpr = warps.accumulator(BLOCK_D, q_tiles.dtype.primitive_bitwidth)
+    slot, phase, turn = 0, 0, 0
+    never = T < 0
+    s_sum = gl.zeros((64, BLOCK_T), gl.float32, LAYOUT)
+    for pid in range(gl.program_id(0), B * Hq * tl.cdiv(L, BLOCK_L), gl.num_programs(0)):
+        l_first = (pid % tl.cdiv(L, BLOCK_L)) * BLOCK_L
+        l = (l_first + WHO * 64 + gl.arange(0, 64, layout=gl.SliceLayout(1, LAYOUT))).to(INDEX)
+        h_tile = pid // tl.cdiv(L, BLOCK_L) % Hq
+        h = warps.wide(h_tile, INDEX)
+        b_tile = pid // tl.cdiv(L, BLOCK_L) // Hq
+        b = warps.wide(b_tile, INDEX)
+        m = gl.full((64,), float("-inf"), tl.float32, gl.SliceLayout(1, LAYOUT))
+        p_sum = gl.full((64,), 0.0, tl.float32, gl.SliceLayout(1, LAYOUT))
+        o_sum = gl.full((64, BLOCK_D), 0.0, tl.float32, RESULT)
+        warps.await_filled(held_filled, 0, turn)
+        turn ^= 1
+        q = q_tiles.index(0).reshape([BLOCK_L, BLOCK_D]).slice(WHO * 64, 64)
+        begin = 0
+        # the first step by itself: no product is before it
+        t_start = begin
+        warps.await_filled(first_filled, slot, phase)
+        k = k_tiles.index(slot).reshape([BLOCK_T, BLOCK_D]).permute((1, 0))
+        s_sum = warps.product(q, k, s_sum, never)
+        s_sum = warps.finished(s_sum)
+        warps.give_back(first_free, slot)
+        made, m, p_sum, scale = _attention_lse_flash_step(
+            b, h, l, m, p_sum, s_sum, t_start, T, D, BLOCK_T, INDEX, LAYOUT, RESULT, True
+        )
+        o_sum = o_sum * scale[:, None]
+        last, before = slot, phase
+        slot, phase = warps.following(slot, phase, STAGES)
+        rest = begin + BLOCK_T
+        # tiles inside, then the masked one
+        t_inner = T // BLOCK_T * BLOCK_T
+        for t_part in gl.static_range(2):
+            made = warps.packed(made)
+            for t_start in range(
+                tl.maximum(t_inner if t_part == 1 else 0, rest), T if t_part == 1 else t_inner, BLOCK_T
+            ):
+                warps.await_filled(first_filled, slot, phase)
+                k = k_tiles.index(slot).reshape([BLOCK_T, BLOCK_D]).permute((1, 0))
+                s_sum = warps.product(q, k, s_sum, never)
+                warps.await_filled(second_filled, last, before)
+                v = v_tiles.index(last).reshape([BLOCK_T, BLOCK_D])
+                o_sum = warps.add_product(made, v, o_sum)
+                s_sum = warps.all_but((s_sum,), 1)[0]
+                warps.give_back(first_free, slot)
+                made, m, p_sum, scale = _attention_lse_flash_step(
+                    b, h, l, m, p_sum, s_sum, t_start, T, D, BLOCK_T, INDEX, LAYOUT, RESULT, t_part == 1
+                )
+                o_sum = warps.finished(o_sum)
+                warps.give_back(second_free, last)
+                o_sum = o_sum * scale[:, None]
+                last, before = slot, phase
+                slot, phase = warps.following(slot, phase, STAGES)
+        warps.give_back(held_free, 0)
+        warps.await_filled(second_filled, last, before)
+        v = v_tiles.index(last).reshape([BLOCK_T, BLOCK_D])
+        o_sum = warps.add_product(made, v, o_sum)
+        o_sum = warps.finished(o_sum)
+        warps.give_back(second_free, last)
+        l_rows = warps.rows_of(l, RESULT)
+        m_rows = warps.rows_of(m, RESULT)
+        p_sum_rows = warps.rows_of(p_sum, RESULT)
+        # a row without a finite value is what IEEE arithmetic makes of it
+        p_sum_rows = tl.where((m_rows == float("-inf")) & (T > 0), float("nan"), p_sum_rows)
+        # a row without a finite value is what IEEE arithmetic makes of it
+        o_sum = tl.where((m_rows[:, None] == float("-inf")) & (T > 0), float("nan"), o_sum)
+        o = tl.where(T > 0, o_sum / p_sum_rows[:, None], 0.0)
+        warps.put_tile(
+            o_desc, [b_tile, h_tile, l_first + WHO * 64, 0], o, o_tiles.index(WHO).reshape([64, BLOCK_D])
+        )
+        # lse[b, h, l] = logsumexp[t](s[b, h, l, t])
+        lse = m_rows + tl.log(p_sum_rows)
+        lse_at = lse_ptr + b * lse_stride_B + h * lse_stride_Hq + l_rows * lse_stride_L
+        tl.store(lse_at, lse, mask=l_rows < L)
+    warps.put_all()
+
+
+@gluon.jit(do_not_specialize=["B", "Hq", "Hkv", "L", "T", "D", "lse_stride_B", "lse_stride_Hq"])
+def _attention_lse_flash_warp_specialised(
+    q_desc,
+    k_desc,
+    v_desc,
+    o_desc,
+    lse_ptr,
+    B,
+    Hq,
+    Hkv,
+    L,
+    T,
+    D,
+    lse_stride_B,
+    lse_stride_Hq,
+    lse_stride_L,
+    BLOCK_L: gl.constexpr,
+    BLOCK_D: gl.constexpr,
+    BLOCK_T: gl.constexpr,
+    STAGES: gl.constexpr,
+    INDEX: gl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, l in parallel by blocks, d whole, t streamed; two groups of warps multiply what another warp brings.
+
+    lse: reuses the max of p.
+    lse: reuses the sum of p.
+    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    q_tiles = warps.slots(q_desc, 1)
+    k_tiles = warps.slots(k_desc, STAGES)
+    v_tiles = warps.slots(v_desc, STAGES)
+    o_tiles = warps.slots(o_desc, 2)
+    held_filled, held_free = warps.barriers(1)
+    first_filled, first_free = warps.barriers(STAGES)
+    second_filled, second_free = warps.barriers(STAGES)
+    gl.warp_specialize(
+        [
+            (
+                _attention_lse_flash_multiply,
+                (
+                    q_tiles,
+                    k_tiles,
+                    v_tiles,
+                    o_tiles,
+                    held_filled,
+                    held_free,
+                    first_filled,
+                    first_free,
+                    second_filled,
+                    second_free,
+                    o_desc,
+                    lse_ptr,
+                    B,
+                    Hq,
+                    L,
+                    T,
+                    D,
+                    lse_stride_B,
+                    lse_stride_Hq,
+                    lse_stride_L,
+                    0,
+                    BLOCK_L,
+                    BLOCK_D,
+                    BLOCK_T,
+                    STAGES,
+                    INDEX,
+                ),
+            ),
+            (
+                _attention_lse_flash_multiply,
+                (
+                    q_tiles,
+                    k_tiles,
+                    v_tiles,
+                    o_tiles,
+                    held_filled,
+                    held_free,
+                    first_filled,
+                    first_free,
+                    second_filled,
+                    second_free,
+                    o_desc,
+                    lse_ptr,
+                    B,
+                    Hq,
+                    L,
+                    T,
+                    D,
+                    lse_stride_B,
+                    lse_stride_Hq,
+                    lse_stride_L,
+                    1,
+                    BLOCK_L,
+                    BLOCK_D,
+                    BLOCK_T,
+                    STAGES,
+                    INDEX,
+                ),
+            ),
+            (
+                _attention_lse_flash_load,
+                (
+                    q_tiles,
+                    k_tiles,
+                    v_tiles,
+                    held_filled,
+                    held_free,
+                    first_filled,
+                    first_free,
+                    second_filled,
+                    second_free,
+                    q_desc,
+                    k_desc,
+                    v_desc,
+                    B,
+                    Hq,
+                    Hkv,
+                    L,
+                    T,
+                    BLOCK_L,
+                    BLOCK_T,
+                    STAGES,
+                ),
+            ),
+        ],
+        [4, 1],
+        [240, 24],
+    )
+
+
 @triton.jit
 def _attention_lse_flash_part(
     q_ptr,
@@ -3549,10 +4217,39 @@ def _configure_attention_lse_flash(
     D: int,
     width: int,
     described: bool,
+    specialised: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `flash` for one shape."""
+    if launch.chosen(tuned, "_attention_lse_flash_warp_specialised") and specialised and width < 4:
+        BLOCK_D = launch.power_of_2(D, 16)
+        # rows, chunk, slots: what registers and shared memory hold
+        own = warps.pick_chain(L, T, BLOCK_D, BLOCK_D, B * Hq, leaving=2)
+        if own is not None:
+            BLOCK_L, BLOCK_T, STAGES = own
+            options = {
+                "BLOCK_L": BLOCK_L,
+                "BLOCK_D": BLOCK_D,
+                "BLOCK_T": BLOCK_T,
+                "STAGES": STAGES,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+            options = launch.over(options, tuned, "_attention_lse_flash_warp_specialised")
+            return (
+                _attention_lse_flash_warp_specialised,
+                launch.resident(B * Hq * triton.cdiv(L, options["BLOCK_L"]), 8),
+                options,
+                (
+                    (None, None, options["BLOCK_L"], options["BLOCK_D"]),
+                    (None, None, options["BLOCK_T"], options["BLOCK_D"]),
+                    (None, None, options["BLOCK_T"], options["BLOCK_D"]),
+                    (None, None, 64, options["BLOCK_D"]),
+                    None,
+                ),
+            )
     BLOCK_D = launch.power_of_2(D, 16)
     # rows, chunk, warps, stages: the first that registers and shared memory hold
     BLOCK_L, chunk, num_warps, num_stages = launch.pick_chain(
@@ -3625,10 +4322,15 @@ def _attention_lse__launch(call, dims, q, k, v, o, lse):
     B, Hq, Hkv, L, T, D = dims
     width = max(t.element_size() for t in (q, k, v))
     described = launch.describable(q, k, v, beside=(o, lse))
+    specialised = launch.describable(q, k, v) and warps.storable(o)
     kernel, grid, options, tiles = _configure_attention_lse_flash(
-        B, Hq, L, T, D, width, described, tuned=call.tuned("flash")
+        B, Hq, L, T, D, width, described, specialised, tuned=call.tuned("flash")
     )
-    splits, span = launch.split(T, options["BLOCK_T"], grid)
+    splits, span = (
+        launch.split(T, options["BLOCK_T"], grid)
+        if kernel in (_attention_lse_flash, _attention_lse_flash_described)
+        else (1, 0)
+    )
     if splits > 1:
         m_part = call.workspace((splits, B, Hq, L), launch.DTYPES["f32"])
         p_sum_part = call.workspace((splits, B, Hq, L), launch.DTYPES["f32"])
@@ -3744,6 +4446,23 @@ def _attention_lse__launch(call, dims, q, k, v, o, lse):
             o_sum_part.stride(3),
             o_sum_part.stride(4),
             INDEX=launch.index_type(o, lse, m_part, p_sum_part, o_sum_part),
+        )
+    elif kernel is _attention_lse_flash_warp_specialised:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *warps.describe((q, k, v, o, lse), tiles),
+            B,
+            Hq,
+            Hkv,
+            L,
+            T,
+            D,
+            lse.stride(0),
+            lse.stride(1),
+            lse.stride(2),
+            INDEX=launch.index_type(q, k, v, o, lse),
         )
     elif tiles is not None:
         call.start(
@@ -4162,6 +4881,474 @@ def _attention_causal_flash_described(
     lse = m + tl.log(p_sum)
     lse_at = lse_ptr + b * lse_stride_B + h * lse_stride_Hq + l * lse_stride_L
     tl.store(lse_at, lse, mask=l < L)
+
+
+@gluon.jit
+def _attention_causal_flash_load(
+    q_tiles,
+    k_tiles,
+    v_tiles,
+    held_filled,
+    held_free,
+    first_filled,
+    first_free,
+    second_filled,
+    second_free,
+    q_desc,
+    k_desc,
+    v_desc,
+    B,
+    Hq,
+    Hkv,
+    L,
+    T,
+    BLOCK_L: gl.constexpr,
+    BLOCK_T: gl.constexpr,
+    STAGES: gl.constexpr,
+):
+    """One warp: the rows of a tile, and what the stream gives, as far ahead as there are slots."""
+    slot, phase, turn = 0, 1, 1
+    for pid in range(gl.program_id(0), B * Hq * tl.cdiv(L, BLOCK_L), gl.num_programs(0)):
+        l_first = (pid % tl.cdiv(L, BLOCK_L)) * BLOCK_L
+        l_last = tl.minimum(l_first + BLOCK_L, L) - 1
+        h = pid // tl.cdiv(L, BLOCK_L) % Hq
+        b = pid // tl.cdiv(L, BLOCK_L) // Hq
+        warps.await_free(held_free, held_filled, 0, turn, q_desc.block_type.nbytes)
+        warps.bring(q_desc, [b, h, l_first, 0], held_filled, 0, q_tiles)
+        turn ^= 1
+        begin = 0
+        # a tile without a place has one step all the same, in which nothing counts
+        for t_start in range(begin, tl.maximum(tl.minimum(T, l_last + T + 1 - L), begin + 1), BLOCK_T):
+            warps.await_free(first_free, first_filled, slot, phase, k_desc.block_type.nbytes)
+            warps.bring(k_desc, [b, h // (Hq // Hkv), t_start, 0], first_filled, slot, k_tiles)
+            warps.await_free(second_free, second_filled, slot, phase, v_desc.block_type.nbytes)
+            warps.bring(v_desc, [b, h // (Hq // Hkv), t_start, 0], second_filled, slot, v_tiles)
+            slot, phase = warps.following(slot, phase, STAGES)
+
+
+@gluon.jit
+def _attention_causal_flash_step(
+    b,
+    h,
+    l,
+    m,
+    p_sum,
+    s_sum,
+    t_start,
+    L,
+    T,
+    D,
+    BLOCK_T: gl.constexpr,
+    INDEX: gl.constexpr,
+    LAYOUT: gl.constexpr,
+    RESULT: gl.constexpr,
+    MASKED: gl.constexpr,
+):
+    """What a step makes of its first product: rows of the second, states, and what moves the sum to these."""
+    t = (t_start + gl.arange(0, BLOCK_T, layout=gl.SliceLayout(0, LAYOUT))).to(INDEX)
+    # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D) for t < l + 1 + T - L
+    mask = (t[None, :] < T) & ((t + L)[None, :] <= (l + T)[:, None])
+    m_chunk = reduce_max(tl.where(mask, s_sum, float("-inf")) if MASKED else s_sum, axis=1)
+    m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+    # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+    m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+    m_safe_log2 = m_safe * 1.4426950408889634
+    e_log2 = s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+    e = tl.exp2(tl.where(mask, e_log2, float("-inf")) if MASKED else e_log2)
+    scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+    p_sum = p_sum * scale
+    p_sum_chunk = tl.sum(e, axis=1)
+    p_sum = p_sum + p_sum_chunk
+    made = warps.rows_operand(e.to(tl.bfloat16), RESULT)
+    m = m_new
+    scale = warps.rows_of(scale, RESULT)
+    return made, m, p_sum, scale
+
+
+@gluon.jit
+def _attention_causal_flash_multiply(
+    q_tiles,
+    k_tiles,
+    v_tiles,
+    o_tiles,
+    held_filled,
+    held_free,
+    first_filled,
+    first_free,
+    second_filled,
+    second_free,
+    o_desc,
+    lse_ptr,
+    B,
+    Hq,
+    L,
+    T,
+    D,
+    lse_stride_B,
+    lse_stride_Hq,
+    lse_stride_L,
+    marks_ptr,
+    WHO: gl.constexpr,
+    BLOCK_L: gl.constexpr,
+    BLOCK_D: gl.constexpr,
+    BLOCK_T: gl.constexpr,
+    STAGES: gl.constexpr,
+    INDEX: gl.constexpr,
+):
+    """A group of four warps: half the rows of every tile."""
+    LAYOUT: gl.constexpr = warps.accumulator(BLOCK_T, q_tiles.dtype.primitive_bitwidth)
+    RESULT: gl.constexpr = warps.accumulator(BLOCK_D, q_tiles.dtype.primitive_bitwidth)
+    slot, phase, turn = 0, 0, 0
+    never = T < 0
+    s_sum = gl.zeros((64, BLOCK_T), gl.float32, LAYOUT)
+    for pid in range(gl.program_id(0), B * Hq * tl.cdiv(L, BLOCK_L), gl.num_programs(0)):
+        l_first = (pid % tl.cdiv(L, BLOCK_L)) * BLOCK_L
+        l_last = tl.minimum(l_first + BLOCK_L, L) - 1
+        l = (l_first + WHO * 64 + gl.arange(0, 64, layout=gl.SliceLayout(1, LAYOUT))).to(INDEX)
+        h_tile = pid // tl.cdiv(L, BLOCK_L) % Hq
+        h = warps.wide(h_tile, INDEX)
+        b_tile = pid // tl.cdiv(L, BLOCK_L) // Hq
+        b = warps.wide(b_tile, INDEX)
+        m = gl.full((64,), float("-inf"), tl.float32, gl.SliceLayout(1, LAYOUT))
+        p_sum = gl.full((64,), 0.0, tl.float32, gl.SliceLayout(1, LAYOUT))
+        o_sum = gl.full((64, BLOCK_D), 0.0, tl.float32, RESULT)
+        warps.await_filled(held_filled, 0, turn)
+        turn ^= 1
+        q = q_tiles.index(0).reshape([BLOCK_L, BLOCK_D]).slice(WHO * 64, 64)
+        begin = 0
+        # the first step by itself: no product is before it
+        t_start = begin
+        warps.await_filled(first_filled, slot, phase)
+        k = k_tiles.index(slot).reshape([BLOCK_T, BLOCK_D]).permute((1, 0))
+        s_sum = warps.product(q, k, s_sum, never)
+        s_sum = warps.finished(s_sum)
+        warps.give_back(first_free, slot)
+        made, m, p_sum, scale = _attention_causal_flash_step(
+            b, h, l, m, p_sum, s_sum, t_start, L, T, D, BLOCK_T, INDEX, LAYOUT, RESULT, True
+        )
+        o_sum = o_sum * scale[:, None]
+        last, before = slot, phase
+        slot, phase = warps.following(slot, phase, STAGES)
+        rest = begin + BLOCK_T
+        # tiles inside, then the masked one
+        t_inner = tl.maximum(tl.minimum(T, l_first + T + 1 - L), 0) // BLOCK_T * BLOCK_T
+        for t_part in gl.static_range(2):
+            made = warps.packed(made)
+            for t_start in range(
+                tl.maximum(t_inner if t_part == 1 else 0, rest),
+                tl.minimum(T, l_last + T + 1 - L) if t_part == 1 else t_inner,
+                BLOCK_T,
+            ):
+                warps.await_filled(first_filled, slot, phase)
+                k = k_tiles.index(slot).reshape([BLOCK_T, BLOCK_D]).permute((1, 0))
+                s_sum = warps.product(q, k, s_sum, never)
+                warps.await_filled(second_filled, last, before)
+                v = v_tiles.index(last).reshape([BLOCK_T, BLOCK_D])
+                o_sum = warps.add_product(made, v, o_sum)
+                s_sum = warps.all_but((s_sum,), 1)[0]
+                warps.give_back(first_free, slot)
+                made, m, p_sum, scale = _attention_causal_flash_step(
+                    b, h, l, m, p_sum, s_sum, t_start, L, T, D, BLOCK_T, INDEX, LAYOUT, RESULT, t_part == 1
+                )
+                o_sum = warps.finished(o_sum)
+                warps.give_back(second_free, last)
+                o_sum = o_sum * scale[:, None]
+                last, before = slot, phase
+                slot, phase = warps.following(slot, phase, STAGES)
+        warps.give_back(held_free, 0)
+        warps.await_filled(second_filled, last, before)
+        v = v_tiles.index(last).reshape([BLOCK_T, BLOCK_D])
+        o_sum = warps.add_product(made, v, o_sum)
+        o_sum = warps.finished(o_sum)
+        warps.give_back(second_free, last)
+        rows = warps.rows_of(l, RESULT)
+        warps.mark(marks_ptr + (b * Hq + h) * L + rows, o_sum, rows < L)
+        l_rows = warps.rows_of(l, RESULT)
+        m_rows = warps.rows_of(m, RESULT)
+        p_sum_rows = warps.rows_of(p_sum, RESULT)
+        # a row without a finite value is what IEEE arithmetic makes of it
+        p_sum_rows = tl.where(
+            (m_rows == float("-inf")) & (T > 0) & (l_rows + T + 1 - L > 0), float("nan"), p_sum_rows
+        )
+        # a row without a finite value is what IEEE arithmetic makes of it
+        o_sum = tl.where(
+            (m_rows[:, None] == float("-inf")) & (T > 0) & ((l_rows + T + 1 - L)[:, None] > 0),
+            float("nan"),
+            o_sum,
+        )
+        o = tl.where((T > 0) & ((l_rows + T + 1 - L)[:, None] > 0), o_sum / p_sum_rows[:, None], 0.0)
+        warps.put_tile(
+            o_desc, [b_tile, h_tile, l_first + WHO * 64, 0], o, o_tiles.index(WHO).reshape([64, BLOCK_D])
+        )
+        # lse[b, h, l] = logsumexp[t](s[b, h, l, t])
+        lse = m_rows + tl.log(p_sum_rows)
+        lse_at = lse_ptr + b * lse_stride_B + h * lse_stride_Hq + l_rows * lse_stride_L
+        tl.store(lse_at, lse, mask=l_rows < L)
+    warps.put_all()
+
+
+@gluon.jit(do_not_specialize=["B", "Hq", "Hkv", "L", "T", "D", "lse_stride_B", "lse_stride_Hq"])
+def _attention_causal_flash_warp_specialised(
+    q_desc,
+    k_desc,
+    v_desc,
+    o_desc,
+    lse_ptr,
+    B,
+    Hq,
+    Hkv,
+    L,
+    T,
+    D,
+    lse_stride_B,
+    lse_stride_Hq,
+    lse_stride_L,
+    marks_ptr,
+    BLOCK_L: gl.constexpr,
+    BLOCK_D: gl.constexpr,
+    BLOCK_T: gl.constexpr,
+    STAGES: gl.constexpr,
+    INDEX: gl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, l in parallel by blocks, d whole, t streamed; two groups of warps multiply what another warp brings.
+
+    lse: reuses the max of p.
+    lse: reuses the sum of p.
+    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    q_tiles = warps.slots(q_desc, 1)
+    k_tiles = warps.slots(k_desc, STAGES)
+    v_tiles = warps.slots(v_desc, STAGES)
+    o_tiles = warps.slots(o_desc, 2)
+    held_filled, held_free = warps.barriers(1)
+    first_filled, first_free = warps.barriers(STAGES)
+    second_filled, second_free = warps.barriers(STAGES)
+    gl.warp_specialize(
+        [
+            (
+                _attention_causal_flash_multiply,
+                (
+                    q_tiles,
+                    k_tiles,
+                    v_tiles,
+                    o_tiles,
+                    held_filled,
+                    held_free,
+                    first_filled,
+                    first_free,
+                    second_filled,
+                    second_free,
+                    o_desc,
+                    lse_ptr,
+                    B,
+                    Hq,
+                    L,
+                    T,
+                    D,
+                    lse_stride_B,
+                    lse_stride_Hq,
+                    lse_stride_L,
+                    marks_ptr,
+                    0,
+                    BLOCK_L,
+                    BLOCK_D,
+                    BLOCK_T,
+                    STAGES,
+                    INDEX,
+                ),
+            ),
+            (
+                _attention_causal_flash_multiply,
+                (
+                    q_tiles,
+                    k_tiles,
+                    v_tiles,
+                    o_tiles,
+                    held_filled,
+                    held_free,
+                    first_filled,
+                    first_free,
+                    second_filled,
+                    second_free,
+                    o_desc,
+                    lse_ptr,
+                    B,
+                    Hq,
+                    L,
+                    T,
+                    D,
+                    lse_stride_B,
+                    lse_stride_Hq,
+                    lse_stride_L,
+                    marks_ptr,
+                    1,
+                    BLOCK_L,
+                    BLOCK_D,
+                    BLOCK_T,
+                    STAGES,
+                    INDEX,
+                ),
+            ),
+            (
+                _attention_causal_flash_load,
+                (
+                    q_tiles,
+                    k_tiles,
+                    v_tiles,
+                    held_filled,
+                    held_free,
+                    first_filled,
+                    first_free,
+                    second_filled,
+                    second_free,
+                    q_desc,
+                    k_desc,
+                    v_desc,
+                    B,
+                    Hq,
+                    Hkv,
+                    L,
+                    T,
+                    BLOCK_L,
+                    BLOCK_T,
+                    STAGES,
+                ),
+            ),
+        ],
+        [4, 1],
+        [240, 24],
+    )
+
+
+@triton.jit(do_not_specialize=["Hq", "Hkv", "L", "T", "lse_stride_B", "lse_stride_Hq"])
+def _attention_causal_flash_mended(
+    q_desc,
+    k_desc,
+    v_desc,
+    o_ptr,
+    lse_ptr,
+    Hq,
+    Hkv,
+    L,
+    T,
+    D,
+    o_stride_B,
+    o_stride_Hq,
+    o_stride_L,
+    o_stride_D,
+    lse_stride_B,
+    lse_stride_Hq,
+    lse_stride_L,
+    marks_ptr,
+    BLOCK_L: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, l in parallel by blocks, d whole, t streamed; tiles move through descriptors.
+
+    lse: reuses the max of p.
+    lse: reuses the sum of p.
+    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    l_first = (pid % tl.cdiv(L, BLOCK_L)) * BLOCK_L
+    l = l_first + tl.arange(0, BLOCK_L)
+    l_last = tl.minimum(l_first + BLOCK_L, L) - 1
+    h = pid // tl.cdiv(L, BLOCK_L) % Hq
+    b = pid // tl.cdiv(L, BLOCK_L) // Hq
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    # only where the launch before has left NaN: what is outside the domain may have made it
+    if tl.max(tl.load(marks_ptr + (b * Hq + h) * L + l, mask=l < L, other=0)) != 0:
+        q = q_desc.load([b, h, l_first, 0]).reshape(BLOCK_L, BLOCK_D)
+        m = tl.full((BLOCK_L,), float("-inf"), tl.float32)
+        p_sum = tl.zeros((BLOCK_L,), tl.float32)
+        o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+        # tiles inside, then the masked one
+        t_inner = tl.maximum(tl.minimum(T, l_first + T + 1 - L), 0) // BLOCK_T * BLOCK_T
+        for t_part in tl.static_range(2):
+            for t_start in range(
+                t_inner if t_part == 1 else 0,
+                tl.minimum(T, l_last + T + 1 - L) if t_part == 1 else t_inner,
+                BLOCK_T,
+            ):
+                t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+                k = k_desc.load([b, h // (Hq // Hkv), t_start, 0]).reshape(BLOCK_T, BLOCK_D).T
+                s_sum = tl.dot(q, k, input_precision="ieee")
+                # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D) for t < l + 1 + T - L
+                mask = (t[None, :] < T) & ((t + L)[None, :] <= (l + T)[:, None])
+                m_chunk = reduce_max(tl.where(mask, s_sum, float("-inf")) if t_part == 1 else s_sum, axis=1)
+                m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+                # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+                m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+                m_safe_log2 = m_safe * 1.4426950408889634
+                e = tl.exp2(
+                    s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634)
+                    - m_safe_log2[:, None],
+                )
+                scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+                p_sum = p_sum * scale
+                p_sum_chunk = tl.sum(tl.where(mask, e, 0.0) if t_part == 1 else e, axis=1)
+                p_sum = p_sum + p_sum_chunk
+                v = v_desc.load([b, h // (Hq // Hkv), t_start, 0]).reshape(BLOCK_T, BLOCK_D)
+                # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
+                o_sum = o_sum * scale[:, None]
+                o_sum = tl.dot(
+                    (tl.where(mask, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
+                    v,
+                    o_sum,
+                    input_precision="ieee",
+                )
+                m = m_new
+        # what is outside the domain was multiplied by 0: if that made NaN, once more without it
+        if any_nan(o_sum):
+            m = tl.full((BLOCK_L,), float("-inf"), tl.float32)
+            p_sum = tl.zeros((BLOCK_L,), tl.float32)
+            o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+            for t_start in range(0, tl.minimum(T, l_last + T + 1 - L), BLOCK_T):
+                t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+                k = k_desc.load([b, h // (Hq // Hkv), t_start, 0]).reshape(BLOCK_T, BLOCK_D).T
+                s_sum = tl.dot(q, k, input_precision="ieee")
+                # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D) for t < l + 1 + T - L
+                mask_2 = (t[None, :] < T) & ((t + L)[None, :] <= (l + T)[:, None])
+                m_chunk = reduce_max(tl.where(mask_2, s_sum, float("-inf")), axis=1)
+                m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+                # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+                m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+                m_safe_log2 = m_safe * 1.4426950408889634
+                e = tl.exp2(
+                    s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634)
+                    - m_safe_log2[:, None],
+                )
+                scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+                p_sum = p_sum * scale
+                p_sum_chunk = tl.sum(tl.where(mask_2, e, 0.0), axis=1)
+                p_sum = p_sum + p_sum_chunk
+                v = v_desc.load([b, h // (Hq // Hkv), t_start, 0]).reshape(BLOCK_T, BLOCK_D)
+                # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
+                o_sum = o_sum * scale[:, None]
+                o_sum = dot_inside(tl.where(mask_2, e, 0.0).to(tl.bfloat16), v, mask_2, None, o_sum, "ieee")
+                m = m_new
+        # a row without a finite value is what IEEE arithmetic makes of it
+        p_sum = tl.where((m == float("-inf")) & (T > 0) & (l + T + 1 - L > 0), float("nan"), p_sum)
+        # a row without a finite value is what IEEE arithmetic makes of it
+        o_sum = tl.where(
+            (m[:, None] == float("-inf")) & (T > 0) & ((l + T + 1 - L)[:, None] > 0), float("nan"), o_sum
+        )
+        o = tl.where((T > 0) & ((l + T + 1 - L)[:, None] > 0), o_sum / p_sum[:, None], 0.0)
+        o_at = o_ptr + b * o_stride_B + h * o_stride_Hq + l[:, None] * o_stride_L + d[None, :] * o_stride_D
+        mask_3 = (l[:, None] < L) & (d[None, :] < D)
+        tl.store(o_at, o, mask=mask_3)
+        # lse[b, h, l] = logsumexp[t](s[b, h, l, t])
+        lse = m + tl.log(p_sum)
+        lse_at = lse_ptr + b * lse_stride_B + h * lse_stride_Hq + l * lse_stride_L
+        tl.store(lse_at, lse, mask=l < L)
 
 
 @triton.jit
@@ -4658,10 +5845,39 @@ def _configure_attention_causal_flash(
     D: int,
     width: int,
     described: bool,
+    specialised: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `flash` for one shape."""
+    if launch.chosen(tuned, "_attention_causal_flash_warp_specialised") and specialised and width < 4:
+        BLOCK_D = launch.power_of_2(D, 16)
+        # rows, chunk, slots: what registers and shared memory hold
+        own = warps.pick_chain(L, T, BLOCK_D, BLOCK_D, B * Hq, leaving=2)
+        if own is not None:
+            BLOCK_L, BLOCK_T, STAGES = own
+            options = {
+                "BLOCK_L": BLOCK_L,
+                "BLOCK_D": BLOCK_D,
+                "BLOCK_T": BLOCK_T,
+                "STAGES": STAGES,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+            options = launch.over(options, tuned, "_attention_causal_flash_warp_specialised")
+            return (
+                _attention_causal_flash_warp_specialised,
+                launch.resident(B * Hq * triton.cdiv(L, options["BLOCK_L"]), 8),
+                options,
+                (
+                    (None, None, options["BLOCK_L"], options["BLOCK_D"]),
+                    (None, None, options["BLOCK_T"], options["BLOCK_D"]),
+                    (None, None, options["BLOCK_T"], options["BLOCK_D"]),
+                    (None, None, 64, options["BLOCK_D"]),
+                    None,
+                ),
+            )
     BLOCK_D = launch.power_of_2(D, 16)
     # rows, chunk, warps, stages: the first that registers and shared memory hold
     BLOCK_L, chunk, num_warps, num_stages = launch.pick_chain(
@@ -4734,10 +5950,15 @@ def _attention_causal__launch(call, dims, q, k, v, o, lse):
     B, Hq, Hkv, L, T, D = dims
     width = max(t.element_size() for t in (q, k, v))
     described = launch.describable(q, k, v, beside=(o, lse))
+    specialised = launch.describable(q, k, v) and warps.storable(o)
     kernel, grid, options, tiles = _configure_attention_causal_flash(
-        B, Hq, L, T, D, width, described, tuned=call.tuned("flash")
+        B, Hq, L, T, D, width, described, specialised, tuned=call.tuned("flash")
     )
-    splits, span = launch.split(T, options["BLOCK_T"], grid)
+    splits, span = (
+        launch.split(T, options["BLOCK_T"], grid)
+        if kernel in (_attention_causal_flash, _attention_causal_flash_described)
+        else (1, 0)
+    )
     if splits > 1:
         m_part = call.workspace((splits, B, Hq, L), launch.DTYPES["f32"])
         p_sum_part = call.workspace((splits, B, Hq, L), launch.DTYPES["f32"])
@@ -4852,6 +6073,48 @@ def _attention_causal__launch(call, dims, q, k, v, o, lse):
             o_sum_part.stride(3),
             o_sum_part.stride(4),
             INDEX=launch.index_type(o, lse, m_part, p_sum_part, o_sum_part),
+        )
+    elif kernel is _attention_causal_flash_warp_specialised:
+        marks = call.workspace((B, Hq, L), launch.DTYPES["i32"])
+        call.start(
+            kernel,
+            grid,
+            options,
+            *warps.describe((q, k, v, o, lse), tiles),
+            B,
+            Hq,
+            Hkv,
+            L,
+            T,
+            D,
+            lse.stride(0),
+            lse.stride(1),
+            lse.stride(2),
+            marks,
+            INDEX=launch.index_type(q, k, v, o, lse),
+        )
+        _, grid, options, tiles = _configure_attention_causal_flash(
+            B, Hq, L, T, D, width, described, specialised=False, tuned=call.tuned("flash")
+        )
+        call.start(
+            _attention_causal_flash_mended,
+            grid,
+            options,
+            *launch.describe((q, k, v, o, lse), tiles),
+            Hq,
+            Hkv,
+            L,
+            T,
+            D,
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            o.stride(3),
+            lse.stride(0),
+            lse.stride(1),
+            lse.stride(2),
+            marks,
+            INDEX=launch.index_type(q, k, v, o, lse),
         )
     elif tiles is not None:
         call.start(
@@ -5328,6 +6591,545 @@ def _attention_window_flash_described(
     o_at = o_ptr + b * o_stride_B + h * o_stride_H + l[:, None] * o_stride_L + d[None, :] * o_stride_D
     mask_3 = (l[:, None] < L) & (d[None, :] < D)
     tl.store(o_at, o, mask=mask_3)
+
+
+@gluon.jit
+def _attention_window_flash_load(
+    q_tiles,
+    k_tiles,
+    v_tiles,
+    held_filled,
+    held_free,
+    first_filled,
+    first_free,
+    second_filled,
+    second_free,
+    q_desc,
+    k_desc,
+    v_desc,
+    B,
+    H,
+    L,
+    T,
+    W,
+    BLOCK_L: gl.constexpr,
+    BLOCK_T: gl.constexpr,
+    STAGES: gl.constexpr,
+):
+    """One warp: the rows of a tile, and what the stream gives, as far ahead as there are slots."""
+    slot, phase, turn = 0, 1, 1
+    for pid in range(gl.program_id(0), B * H * tl.cdiv(L, BLOCK_L), gl.num_programs(0)):
+        l_first = (pid % tl.cdiv(L, BLOCK_L)) * BLOCK_L
+        l_last = tl.minimum(l_first + BLOCK_L, L) - 1
+        h = pid // tl.cdiv(L, BLOCK_L) % H
+        b = pid // tl.cdiv(L, BLOCK_L) // H
+        warps.await_free(held_free, held_filled, 0, turn, q_desc.block_type.nbytes)
+        warps.bring(q_desc, [b, h, l_first, 0], held_filled, 0, q_tiles)
+        turn ^= 1
+        begin = tl.maximum(l_first + T + 1 - L - W, 0)
+        # a tile without a place has one step all the same, in which nothing counts
+        for t_start in range(begin, tl.maximum(tl.minimum(T, l_last + T + 1 - L), begin + 1), BLOCK_T):
+            warps.await_free(first_free, first_filled, slot, phase, k_desc.block_type.nbytes)
+            warps.bring(k_desc, [b, h, t_start, 0], first_filled, slot, k_tiles)
+            warps.await_free(second_free, second_filled, slot, phase, v_desc.block_type.nbytes)
+            warps.bring(v_desc, [b, h, t_start, 0], second_filled, slot, v_tiles)
+            slot, phase = warps.following(slot, phase, STAGES)
+
+
+@gluon.jit
+def _attention_window_flash_step(
+    b,
+    h,
+    l,
+    m,
+    p_sum,
+    s_sum,
+    t_start,
+    L,
+    T,
+    W,
+    D,
+    BLOCK_T: gl.constexpr,
+    INDEX: gl.constexpr,
+    LAYOUT: gl.constexpr,
+    RESULT: gl.constexpr,
+    MASKED: gl.constexpr,
+):
+    """What a step makes of its first product: rows of the second, states, and what moves the sum to these."""
+    t = (t_start + gl.arange(0, BLOCK_T, layout=gl.SliceLayout(0, LAYOUT))).to(INDEX)
+    # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h, t, d]) / sqrt(D) for 0 <= l + T - L - t < W
+    mask = (
+        (t[None, :] < T)
+        & ((t + L)[None, :] <= (l + T)[:, None])
+        & ((l + T + 1)[:, None] <= (t + L + W)[None, :])
+    )
+    m_chunk = reduce_max(tl.where(mask, s_sum, float("-inf")) if MASKED else s_sum, axis=1)
+    m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+    # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+    m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+    m_safe_log2 = m_safe * 1.4426950408889634
+    e_log2 = s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+    e = tl.exp2(tl.where(mask, e_log2, float("-inf")) if MASKED else e_log2)
+    scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+    p_sum = p_sum * scale
+    p_sum_chunk = tl.sum(e, axis=1)
+    p_sum = p_sum + p_sum_chunk
+    made = warps.rows_operand(e.to(tl.bfloat16), RESULT)
+    m = m_new
+    scale = warps.rows_of(scale, RESULT)
+    return made, m, p_sum, scale
+
+
+@gluon.jit
+def _attention_window_flash_multiply(
+    q_tiles,
+    k_tiles,
+    v_tiles,
+    o_tiles,
+    held_filled,
+    held_free,
+    first_filled,
+    first_free,
+    second_filled,
+    second_free,
+    o_desc,
+    B,
+    H,
+    L,
+    T,
+    W,
+    D,
+    marks_ptr,
+    WHO: gl.constexpr,
+    BLOCK_L: gl.constexpr,
+    BLOCK_D: gl.constexpr,
+    BLOCK_T: gl.constexpr,
+    STAGES: gl.constexpr,
+    INDEX: gl.constexpr,
+):
+    """A group of four warps: half the rows of every tile."""
+    LAYOUT: gl.constexpr = warps.accumulator(BLOCK_T, q_tiles.dtype.primitive_bitwidth)
+    RESULT: gl.constexpr = warps.accumulator(BLOCK_D, q_tiles.dtype.primitive_bitwidth)
+    slot, phase, turn = 0, 0, 0
+    never = T < 0
+    s_sum = gl.zeros((64, BLOCK_T), gl.float32, LAYOUT)
+    for pid in range(gl.program_id(0), B * H * tl.cdiv(L, BLOCK_L), gl.num_programs(0)):
+        l_first = (pid % tl.cdiv(L, BLOCK_L)) * BLOCK_L
+        l_last = tl.minimum(l_first + BLOCK_L, L) - 1
+        l = (l_first + WHO * 64 + gl.arange(0, 64, layout=gl.SliceLayout(1, LAYOUT))).to(INDEX)
+        h_tile = pid // tl.cdiv(L, BLOCK_L) % H
+        h = warps.wide(h_tile, INDEX)
+        b_tile = pid // tl.cdiv(L, BLOCK_L) // H
+        b = warps.wide(b_tile, INDEX)
+        m = gl.full((64,), float("-inf"), tl.float32, gl.SliceLayout(1, LAYOUT))
+        p_sum = gl.full((64,), 0.0, tl.float32, gl.SliceLayout(1, LAYOUT))
+        o_sum = gl.full((64, BLOCK_D), 0.0, tl.float32, RESULT)
+        warps.await_filled(held_filled, 0, turn)
+        turn ^= 1
+        q = q_tiles.index(0).reshape([BLOCK_L, BLOCK_D]).slice(WHO * 64, 64)
+        begin = tl.maximum(l_first + T + 1 - L - W, 0)
+        # the first step by itself: no product is before it
+        t_start = begin
+        warps.await_filled(first_filled, slot, phase)
+        k = k_tiles.index(slot).reshape([BLOCK_T, BLOCK_D]).permute((1, 0))
+        s_sum = warps.product(q, k, s_sum, never)
+        s_sum = warps.finished(s_sum)
+        warps.give_back(first_free, slot)
+        made, m, p_sum, scale = _attention_window_flash_step(
+            b, h, l, m, p_sum, s_sum, t_start, L, T, W, D, BLOCK_T, INDEX, LAYOUT, RESULT, True
+        )
+        o_sum = o_sum * scale[:, None]
+        last, before = slot, phase
+        slot, phase = warps.following(slot, phase, STAGES)
+        rest = begin + BLOCK_T
+        # masked tiles at the edge, tiles inside, masked tiles at the other edge
+        t_first = (
+            tl.maximum(l_first + T + 1 - L - W, 0)
+            + tl.cdiv(
+                tl.maximum(
+                    tl.maximum(tl.maximum(l_first + T + 1 - L - W, l_last + T + 1 - L - W), 0)
+                    - (tl.maximum(l_first + T + 1 - L - W, 0)),
+                    0,
+                ),
+                BLOCK_T,
+            )
+            * BLOCK_T
+        )
+        t_inner = tl.maximum(
+            tl.maximum(l_first + T + 1 - L - W, 0)
+            + tl.maximum(tl.minimum(T, l_first + T + 1 - L) - (tl.maximum(l_first + T + 1 - L - W, 0)), 0)
+            // BLOCK_T
+            * BLOCK_T,
+            t_first,
+        )
+        for t_part in gl.static_range(3):
+            made = warps.packed(made)
+            for t_start in range(
+                tl.maximum(
+                    tl.maximum(l_first + T + 1 - L - W, 0)
+                    if t_part == 0
+                    else (t_first if t_part == 1 else t_inner),
+                    rest,
+                ),
+                tl.minimum(t_first, tl.minimum(T, l_last + T + 1 - L))
+                if t_part == 0
+                else (t_inner if t_part == 1 else tl.minimum(T, l_last + T + 1 - L)),
+                BLOCK_T,
+            ):
+                warps.await_filled(first_filled, slot, phase)
+                k = k_tiles.index(slot).reshape([BLOCK_T, BLOCK_D]).permute((1, 0))
+                s_sum = warps.product(q, k, s_sum, never)
+                warps.await_filled(second_filled, last, before)
+                v = v_tiles.index(last).reshape([BLOCK_T, BLOCK_D])
+                o_sum = warps.add_product(made, v, o_sum)
+                s_sum = warps.all_but((s_sum,), 1)[0]
+                warps.give_back(first_free, slot)
+                made, m, p_sum, scale = _attention_window_flash_step(
+                    b, h, l, m, p_sum, s_sum, t_start, L, T, W, D, BLOCK_T, INDEX, LAYOUT, RESULT, t_part != 1
+                )
+                o_sum = warps.finished(o_sum)
+                warps.give_back(second_free, last)
+                o_sum = o_sum * scale[:, None]
+                last, before = slot, phase
+                slot, phase = warps.following(slot, phase, STAGES)
+        warps.give_back(held_free, 0)
+        warps.await_filled(second_filled, last, before)
+        v = v_tiles.index(last).reshape([BLOCK_T, BLOCK_D])
+        o_sum = warps.add_product(made, v, o_sum)
+        o_sum = warps.finished(o_sum)
+        warps.give_back(second_free, last)
+        rows = warps.rows_of(l, RESULT)
+        warps.mark(marks_ptr + (b * H + h) * L + rows, o_sum, rows < L)
+        l_rows = warps.rows_of(l, RESULT)
+        m_rows = warps.rows_of(m, RESULT)
+        p_sum_rows = warps.rows_of(p_sum, RESULT)
+        # a row without a finite value is what IEEE arithmetic makes of it
+        p_sum_rows = tl.where(
+            (m_rows == float("-inf"))
+            & (T > 0)
+            & (l_rows + T + 1 - L > 0)
+            & (l_rows + T + 1 - L - W < T)
+            & (l_rows + T + 1 - L - W < l_rows + T + 1 - L),
+            float("nan"),
+            p_sum_rows,
+        )
+        # a row without a finite value is what IEEE arithmetic makes of it
+        o_sum = tl.where(
+            (m_rows[:, None] == float("-inf"))
+            & (T > 0)
+            & ((l_rows + T + 1 - L)[:, None] > 0)
+            & ((l_rows + T + 1 - L - W)[:, None] < T)
+            & ((l_rows + T + 1 - L - W)[:, None] < (l_rows + T + 1 - L)[:, None]),
+            float("nan"),
+            o_sum,
+        )
+        o = tl.where(
+            (T > 0)
+            & ((l_rows + T + 1 - L)[:, None] > 0)
+            & ((l_rows + T + 1 - L - W)[:, None] < T)
+            & ((l_rows + T + 1 - L - W)[:, None] < (l_rows + T + 1 - L)[:, None]),
+            o_sum / p_sum_rows[:, None],
+            0.0,
+        )
+        warps.put_tile(
+            o_desc, [b_tile, h_tile, l_first + WHO * 64, 0], o, o_tiles.index(WHO).reshape([64, BLOCK_D])
+        )
+    warps.put_all()
+
+
+@gluon.jit(do_not_specialize=["B", "H", "L", "T", "W", "D"])
+def _attention_window_flash_warp_specialised(
+    q_desc,
+    k_desc,
+    v_desc,
+    o_desc,
+    B,
+    H,
+    L,
+    T,
+    W,
+    D,
+    marks_ptr,
+    BLOCK_L: gl.constexpr,
+    BLOCK_D: gl.constexpr,
+    BLOCK_T: gl.constexpr,
+    STAGES: gl.constexpr,
+    INDEX: gl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, l in parallel by blocks, d whole, t streamed; two groups of warps multiply what another warp brings.
+
+    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    q_tiles = warps.slots(q_desc, 1)
+    k_tiles = warps.slots(k_desc, STAGES)
+    v_tiles = warps.slots(v_desc, STAGES)
+    o_tiles = warps.slots(o_desc, 2)
+    held_filled, held_free = warps.barriers(1)
+    first_filled, first_free = warps.barriers(STAGES)
+    second_filled, second_free = warps.barriers(STAGES)
+    gl.warp_specialize(
+        [
+            (
+                _attention_window_flash_multiply,
+                (
+                    q_tiles,
+                    k_tiles,
+                    v_tiles,
+                    o_tiles,
+                    held_filled,
+                    held_free,
+                    first_filled,
+                    first_free,
+                    second_filled,
+                    second_free,
+                    o_desc,
+                    B,
+                    H,
+                    L,
+                    T,
+                    W,
+                    D,
+                    marks_ptr,
+                    0,
+                    BLOCK_L,
+                    BLOCK_D,
+                    BLOCK_T,
+                    STAGES,
+                    INDEX,
+                ),
+            ),
+            (
+                _attention_window_flash_multiply,
+                (
+                    q_tiles,
+                    k_tiles,
+                    v_tiles,
+                    o_tiles,
+                    held_filled,
+                    held_free,
+                    first_filled,
+                    first_free,
+                    second_filled,
+                    second_free,
+                    o_desc,
+                    B,
+                    H,
+                    L,
+                    T,
+                    W,
+                    D,
+                    marks_ptr,
+                    1,
+                    BLOCK_L,
+                    BLOCK_D,
+                    BLOCK_T,
+                    STAGES,
+                    INDEX,
+                ),
+            ),
+            (
+                _attention_window_flash_load,
+                (
+                    q_tiles,
+                    k_tiles,
+                    v_tiles,
+                    held_filled,
+                    held_free,
+                    first_filled,
+                    first_free,
+                    second_filled,
+                    second_free,
+                    q_desc,
+                    k_desc,
+                    v_desc,
+                    B,
+                    H,
+                    L,
+                    T,
+                    W,
+                    BLOCK_L,
+                    BLOCK_T,
+                    STAGES,
+                ),
+            ),
+        ],
+        [4, 1],
+        [240, 24],
+    )
+
+
+@triton.jit(do_not_specialize=["H", "L", "T", "W"])
+def _attention_window_flash_mended(
+    q_desc,
+    k_desc,
+    v_desc,
+    o_ptr,
+    H,
+    L,
+    T,
+    W,
+    D,
+    o_stride_B,
+    o_stride_H,
+    o_stride_L,
+    o_stride_D,
+    marks_ptr,
+    BLOCK_L: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    INDEX: tl.constexpr,
+):
+    """Streamed: b in parallel, h in parallel, l in parallel by blocks, d whole, t streamed; tiles move through descriptors.
+
+    o: p.sum.1 leaves the sum over t.
+    s: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    pid = tl.program_id(0).to(INDEX)
+    l_first = (pid % tl.cdiv(L, BLOCK_L)) * BLOCK_L
+    l = l_first + tl.arange(0, BLOCK_L)
+    l_last = tl.minimum(l_first + BLOCK_L, L) - 1
+    h = pid // tl.cdiv(L, BLOCK_L) % H
+    b = pid // tl.cdiv(L, BLOCK_L) // H
+    d = tl.arange(0, BLOCK_D).to(INDEX)
+    # only where the launch before has left NaN: what is outside the domain may have made it
+    if tl.max(tl.load(marks_ptr + (b * H + h) * L + l, mask=l < L, other=0)) != 0:
+        q = q_desc.load([b, h, l_first, 0]).reshape(BLOCK_L, BLOCK_D)
+        m = tl.full((BLOCK_L,), float("-inf"), tl.float32)
+        p_sum = tl.zeros((BLOCK_L,), tl.float32)
+        o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+        # masked tiles at the edge, tiles inside, masked tiles at the other edge
+        t_first = (
+            tl.maximum(l_first + T + 1 - L - W, 0)
+            + tl.cdiv(
+                tl.maximum(
+                    tl.maximum(tl.maximum(l_first + T + 1 - L - W, l_last + T + 1 - L - W), 0)
+                    - (tl.maximum(l_first + T + 1 - L - W, 0)),
+                    0,
+                ),
+                BLOCK_T,
+            )
+            * BLOCK_T
+        )
+        t_inner = tl.maximum(
+            tl.maximum(l_first + T + 1 - L - W, 0)
+            + tl.maximum(tl.minimum(T, l_first + T + 1 - L) - (tl.maximum(l_first + T + 1 - L - W, 0)), 0)
+            // BLOCK_T
+            * BLOCK_T,
+            t_first,
+        )
+        for t_part in tl.static_range(3):
+            for t_start in range(
+                tl.maximum(l_first + T + 1 - L - W, 0)
+                if t_part == 0
+                else (t_first if t_part == 1 else t_inner),
+                tl.minimum(t_first, tl.minimum(T, l_last + T + 1 - L))
+                if t_part == 0
+                else (t_inner if t_part == 1 else tl.minimum(T, l_last + T + 1 - L)),
+                BLOCK_T,
+            ):
+                t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+                k = k_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D).T
+                s_sum = tl.dot(q, k, input_precision="ieee")
+                # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h, t, d]) / sqrt(D) for 0 <= l + T - L - t < W
+                mask = (
+                    (t[None, :] < T)
+                    & ((t + L)[None, :] <= (l + T)[:, None])
+                    & ((l + T + 1)[:, None] <= (t + L + W)[None, :])
+                )
+                m_chunk = reduce_max(tl.where(mask, s_sum, float("-inf")) if t_part != 1 else s_sum, axis=1)
+                m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+                # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+                m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+                m_safe_log2 = m_safe * 1.4426950408889634
+                e = tl.exp2(
+                    s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634)
+                    - m_safe_log2[:, None],
+                )
+                scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+                p_sum = p_sum * scale
+                p_sum_chunk = tl.sum(tl.where(mask, e, 0.0) if t_part != 1 else e, axis=1)
+                p_sum = p_sum + p_sum_chunk
+                v = v_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D)
+                # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h, t, d])
+                o_sum = o_sum * scale[:, None]
+                o_sum = tl.dot(
+                    (tl.where(mask, e, 0.0) if t_part != 1 else e).to(tl.bfloat16),
+                    v,
+                    o_sum,
+                    input_precision="ieee",
+                )
+                m = m_new
+        # what is outside the domain was multiplied by 0: if that made NaN, once more without it
+        if any_nan(o_sum):
+            m = tl.full((BLOCK_L,), float("-inf"), tl.float32)
+            p_sum = tl.zeros((BLOCK_L,), tl.float32)
+            o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+            for t_start in range(
+                tl.maximum(l_first + T + 1 - L - W, 0), tl.minimum(T, l_last + T + 1 - L), BLOCK_T
+            ):
+                t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+                k = k_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D).T
+                s_sum = tl.dot(q, k, input_precision="ieee")
+                # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h, t, d]) / sqrt(D) for 0 <= l + T - L - t < W
+                mask_2 = (
+                    (t[None, :] < T)
+                    & ((t + L)[None, :] <= (l + T)[:, None])
+                    & ((l + T + 1)[:, None] <= (t + L + W)[None, :])
+                )
+                m_chunk = reduce_max(tl.where(mask_2, s_sum, float("-inf")), axis=1)
+                m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+                # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+                m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+                m_safe_log2 = m_safe * 1.4426950408889634
+                e = tl.exp2(
+                    s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634)
+                    - m_safe_log2[:, None],
+                )
+                scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+                p_sum = p_sum * scale
+                p_sum_chunk = tl.sum(tl.where(mask_2, e, 0.0), axis=1)
+                p_sum = p_sum + p_sum_chunk
+                v = v_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D)
+                # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h, t, d])
+                o_sum = o_sum * scale[:, None]
+                o_sum = dot_inside(tl.where(mask_2, e, 0.0).to(tl.bfloat16), v, mask_2, None, o_sum, "ieee")
+                m = m_new
+        # a row without a finite value is what IEEE arithmetic makes of it
+        p_sum = tl.where(
+            (m == float("-inf"))
+            & (T > 0)
+            & (l + T + 1 - L > 0)
+            & (l + T + 1 - L - W < T)
+            & (l + T + 1 - L - W < l + T + 1 - L),
+            float("nan"),
+            p_sum,
+        )
+        # a row without a finite value is what IEEE arithmetic makes of it
+        o_sum = tl.where(
+            (m[:, None] == float("-inf"))
+            & (T > 0)
+            & ((l + T + 1 - L)[:, None] > 0)
+            & ((l + T + 1 - L - W)[:, None] < T)
+            & ((l + T + 1 - L - W)[:, None] < (l + T + 1 - L)[:, None]),
+            float("nan"),
+            o_sum,
+        )
+        o = tl.where(
+            (T > 0)
+            & ((l + T + 1 - L)[:, None] > 0)
+            & ((l + T + 1 - L - W)[:, None] < T)
+            & ((l + T + 1 - L - W)[:, None] < (l + T + 1 - L)[:, None]),
+            o_sum / p_sum[:, None],
+            0.0,
+        )
+        o_at = o_ptr + b * o_stride_B + h * o_stride_H + l[:, None] * o_stride_L + d[None, :] * o_stride_D
+        mask_3 = (l[:, None] < L) & (d[None, :] < D)
+        tl.store(o_at, o, mask=mask_3)
 
 
 @triton.jit
@@ -5921,10 +7723,38 @@ def _configure_attention_window_flash(
     D: int,
     width: int,
     described: bool,
+    specialised: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `flash` for one shape."""
+    if launch.chosen(tuned, "_attention_window_flash_warp_specialised") and specialised and width < 4:
+        BLOCK_D = launch.power_of_2(D, 16)
+        # rows, chunk, slots: what registers and shared memory hold
+        own = warps.pick_chain(L, T, BLOCK_D, BLOCK_D, B * H, leaving=2)
+        if own is not None:
+            BLOCK_L, BLOCK_T, STAGES = own
+            options = {
+                "BLOCK_L": BLOCK_L,
+                "BLOCK_D": BLOCK_D,
+                "BLOCK_T": BLOCK_T,
+                "STAGES": STAGES,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+            options = launch.over(options, tuned, "_attention_window_flash_warp_specialised")
+            return (
+                _attention_window_flash_warp_specialised,
+                launch.resident(B * H * triton.cdiv(L, options["BLOCK_L"]), 8),
+                options,
+                (
+                    (None, None, options["BLOCK_L"], options["BLOCK_D"]),
+                    (None, None, options["BLOCK_T"], options["BLOCK_D"]),
+                    (None, None, options["BLOCK_T"], options["BLOCK_D"]),
+                    (None, None, 64, options["BLOCK_D"]),
+                ),
+            )
     BLOCK_D = launch.power_of_2(D, 16)
     # rows, chunk, warps, stages: the first that registers and shared memory hold
     BLOCK_L, chunk, num_warps, num_stages = launch.pick_chain(
@@ -5990,10 +7820,15 @@ def _attention_window__launch(call, dims, q, k, v, W, o):
     B, H, L, T, W, D = dims
     width = max(t.element_size() for t in (q, k, v))
     described = launch.describable(q, k, v, beside=(o,))
+    specialised = launch.describable(q, k, v) and warps.storable(o)
     kernel, grid, options, tiles = _configure_attention_window_flash(
-        B, H, L, T, D, width, described, tuned=call.tuned("flash")
+        B, H, L, T, D, width, described, specialised, tuned=call.tuned("flash")
     )
-    splits, span = launch.split(T, options["BLOCK_T"], grid)
+    splits, span = (
+        launch.split(T, options["BLOCK_T"], grid)
+        if kernel in (_attention_window_flash, _attention_window_flash_described)
+        else (1, 0)
+    )
     if splits > 1:
         m_part = call.workspace((splits, B, H, L), launch.DTYPES["f32"])
         p_sum_part = call.workspace((splits, B, H, L), launch.DTYPES["f32"])
@@ -6105,6 +7940,42 @@ def _attention_window__launch(call, dims, q, k, v, W, o):
             o_sum_part.stride(3),
             o_sum_part.stride(4),
             INDEX=launch.index_type(o, m_part, p_sum_part, o_sum_part),
+        )
+    elif kernel is _attention_window_flash_warp_specialised:
+        marks = call.workspace((B, H, L), launch.DTYPES["i32"])
+        call.start(
+            kernel,
+            grid,
+            options,
+            *warps.describe((q, k, v, o), tiles),
+            B,
+            H,
+            L,
+            T,
+            W,
+            D,
+            marks,
+            INDEX=launch.index_type(q, k, v, o),
+        )
+        _, grid, options, tiles = _configure_attention_window_flash(
+            B, H, L, T, D, width, described, specialised=False, tuned=call.tuned("flash")
+        )
+        call.start(
+            _attention_window_flash_mended,
+            grid,
+            options,
+            *launch.describe((q, k, v, o), tiles),
+            H,
+            L,
+            T,
+            W,
+            D,
+            o.stride(0),
+            o.stride(1),
+            o.stride(2),
+            o.stride(3),
+            marks,
+            INDEX=launch.index_type(q, k, v, o),
         )
     elif tiles is not None:
         call.start(

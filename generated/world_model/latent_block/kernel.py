@@ -627,6 +627,295 @@ def _latent_block_attend_described(
     tl.store(o_at, o, mask=mask)
 
 
+@gluon.jit
+def _latent_block_attend_load(
+    q_tiles,
+    k_tiles,
+    v_tiles,
+    held_filled,
+    held_free,
+    first_filled,
+    first_free,
+    second_filled,
+    second_free,
+    q_desc,
+    k_desc,
+    v_desc,
+    B,
+    L,
+    H,
+    BLOCK_I: gl.constexpr,
+    BLOCK_J: gl.constexpr,
+    STAGES: gl.constexpr,
+):
+    """One warp: the rows of a tile, and what the stream gives, as far ahead as there are slots."""
+    slot, phase, turn = 0, 1, 1
+    for pid in range(gl.program_id(0), B * tl.cdiv(L, BLOCK_I) * H, gl.num_programs(0)):
+        h = pid % H
+        i_first = (pid // H % tl.cdiv(L, BLOCK_I)) * BLOCK_I
+        b = pid // H // tl.cdiv(L, BLOCK_I)
+        warps.await_free(held_free, held_filled, 0, turn, q_desc.block_type.nbytes)
+        warps.bring(q_desc, [b, h, i_first, 0], held_filled, 0, q_tiles)
+        turn ^= 1
+        begin = 0
+        # a tile without a place has one step all the same, in which nothing counts
+        for j_start in range(begin, tl.maximum(L, begin + 1), BLOCK_J):
+            warps.await_free(first_free, first_filled, slot, phase, k_desc.block_type.nbytes)
+            warps.bring(k_desc, [b, h, j_start, 0], first_filled, slot, k_tiles)
+            warps.await_free(second_free, second_filled, slot, phase, v_desc.block_type.nbytes)
+            warps.bring(v_desc, [b, h, j_start, 0], second_filled, slot, v_tiles)
+            slot, phase = warps.following(slot, phase, STAGES)
+
+
+@gluon.jit
+def _latent_block_attend_step(
+    b,
+    h,
+    i,
+    j_start,
+    m,
+    p_sum,
+    s,
+    L,
+    D,
+    BLOCK_J: gl.constexpr,
+    INDEX: gl.constexpr,
+    LAYOUT: gl.constexpr,
+    RESULT: gl.constexpr,
+    MASKED: gl.constexpr,
+):
+    """What a step makes of its first product: rows of the second, states, and what moves the sum to these."""
+    j = (j_start + gl.arange(0, BLOCK_J, layout=gl.SliceLayout(0, LAYOUT))).to(INDEX)
+    # s: bf16[b, h, i, j] = sum[d](q[b, i, h, d] * k[b, j, h, d])
+    m_chunk = reduce_max(tl.where(j[None, :] < L, s, float("-inf")) if MASKED else s, axis=1)
+    m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+    # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+    m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+    m_safe_log2 = m_safe * 1.4426950408889634
+    e_log2 = s * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+    e = tl.exp2(tl.where(j[None, :] < L, e_log2, float("-inf")) if MASKED else e_log2)
+    scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+    p_sum = p_sum * scale
+    p_sum_chunk = tl.sum(e, axis=1)
+    p_sum = p_sum + p_sum_chunk
+    made = warps.rows_operand(e.to(tl.bfloat16), RESULT)
+    m = m_new
+    scale = warps.rows_of(scale, RESULT)
+    return made, m, p_sum, scale
+
+
+@gluon.jit
+def _latent_block_attend_multiply(
+    q_tiles,
+    k_tiles,
+    v_tiles,
+    o_tiles,
+    held_filled,
+    held_free,
+    first_filled,
+    first_free,
+    second_filled,
+    second_free,
+    o_desc,
+    B,
+    L,
+    H,
+    D,
+    WHO: gl.constexpr,
+    BLOCK_I: gl.constexpr,
+    BLOCK_D: gl.constexpr,
+    BLOCK_J: gl.constexpr,
+    STAGES: gl.constexpr,
+    INDEX: gl.constexpr,
+):
+    """A group of four warps: half the rows of every tile."""
+    LAYOUT: gl.constexpr = warps.accumulator(BLOCK_J, q_tiles.dtype.primitive_bitwidth)
+    RESULT: gl.constexpr = warps.accumulator(BLOCK_D, q_tiles.dtype.primitive_bitwidth)
+    slot, phase, turn = 0, 0, 0
+    never = L < 0
+    s = gl.zeros((64, BLOCK_J), gl.float32, LAYOUT)
+    for pid in range(gl.program_id(0), B * tl.cdiv(L, BLOCK_I) * H, gl.num_programs(0)):
+        h_tile = pid % H
+        h = warps.wide(h_tile, INDEX)
+        i_first = (pid // H % tl.cdiv(L, BLOCK_I)) * BLOCK_I
+        i = (i_first + WHO * 64 + gl.arange(0, 64, layout=gl.SliceLayout(1, LAYOUT))).to(INDEX)
+        b_tile = pid // H // tl.cdiv(L, BLOCK_I)
+        b = warps.wide(b_tile, INDEX)
+        m = gl.full((64,), float("-inf"), tl.float32, gl.SliceLayout(1, LAYOUT))
+        p_sum = gl.full((64,), 0.0, tl.float32, gl.SliceLayout(1, LAYOUT))
+        o_sum = gl.full((64, BLOCK_D), 0.0, tl.float32, RESULT)
+        warps.await_filled(held_filled, 0, turn)
+        turn ^= 1
+        q = q_tiles.index(0).reshape([BLOCK_I, BLOCK_D]).slice(WHO * 64, 64)
+        begin = 0
+        # the first step by itself: no product is before it
+        j_start = begin
+        warps.await_filled(first_filled, slot, phase)
+        k = k_tiles.index(slot).reshape([BLOCK_J, BLOCK_D]).permute((1, 0))
+        s = warps.product(q, k, s, never)
+        s = warps.finished(s)
+        warps.give_back(first_free, slot)
+        made, m, p_sum, scale = _latent_block_attend_step(
+            b, h, i, j_start, m, p_sum, s, L, D, BLOCK_J, INDEX, LAYOUT, RESULT, True
+        )
+        o_sum = o_sum * scale[:, None]
+        last, before = slot, phase
+        slot, phase = warps.following(slot, phase, STAGES)
+        rest = begin + BLOCK_J
+        # tiles inside, then the masked one
+        j_inner = L // BLOCK_J * BLOCK_J
+        for j_part in gl.static_range(2):
+            for j_start in range(
+                tl.maximum(j_inner if j_part == 1 else 0, rest), L if j_part == 1 else j_inner, BLOCK_J
+            ):
+                warps.await_filled(first_filled, slot, phase)
+                k = k_tiles.index(slot).reshape([BLOCK_J, BLOCK_D]).permute((1, 0))
+                s = warps.product(q, k, s, never)
+                warps.await_filled(second_filled, last, before)
+                v = v_tiles.index(last).reshape([BLOCK_J, BLOCK_D])
+                o_sum = warps.add_product(made, v, o_sum)
+                s = warps.all_but((s,), 1)[0]
+                warps.give_back(first_free, slot)
+                made, m, p_sum, scale = _latent_block_attend_step(
+                    b, h, i, j_start, m, p_sum, s, L, D, BLOCK_J, INDEX, LAYOUT, RESULT, j_part == 1
+                )
+                o_sum = warps.finished(o_sum)
+                warps.give_back(second_free, last)
+                o_sum = o_sum * scale[:, None]
+                last, before = slot, phase
+                slot, phase = warps.following(slot, phase, STAGES)
+        warps.give_back(held_free, 0)
+        warps.await_filled(second_filled, last, before)
+        v = v_tiles.index(last).reshape([BLOCK_J, BLOCK_D])
+        o_sum = warps.add_product(made, v, o_sum)
+        o_sum = warps.finished(o_sum)
+        warps.give_back(second_free, last)
+        m_rows = warps.rows_of(m, RESULT)
+        p_sum_rows = warps.rows_of(p_sum, RESULT)
+        # a row without a finite value is what IEEE arithmetic makes of it
+        p_sum_rows = tl.where((m_rows == float("-inf")) & (L > 0), float("nan"), p_sum_rows)
+        # a row without a finite value is what IEEE arithmetic makes of it
+        o_sum = tl.where((m_rows[:, None] == float("-inf")) & (L > 0), float("nan"), o_sum)
+        o = tl.where(L > 0, o_sum / p_sum_rows[:, None], 0.0)
+        warps.put_tile(
+            o_desc, [b_tile, h_tile, i_first + WHO * 64, 0], o, o_tiles.index(WHO).reshape([64, BLOCK_D])
+        )
+    warps.put_all()
+
+
+@gluon.jit(do_not_specialize=["B", "L", "H", "D"])
+def _latent_block_attend_warp_specialised(
+    q_desc,
+    k_desc,
+    v_desc,
+    o_desc,
+    B,
+    L,
+    H,
+    D,
+    BLOCK_I: gl.constexpr,
+    BLOCK_D: gl.constexpr,
+    BLOCK_J: gl.constexpr,
+    STAGES: gl.constexpr,
+    INDEX: gl.constexpr,
+):
+    """Streamed: b in parallel, i in parallel by blocks, h in parallel, d whole, j streamed; two groups of warps multiply what another warp brings.
+
+    o: p.sum.1 leaves the sum over j.
+    p: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    q_tiles = warps.slots(q_desc, 1)
+    k_tiles = warps.slots(k_desc, STAGES)
+    v_tiles = warps.slots(v_desc, STAGES)
+    o_tiles = warps.slots(o_desc, 2)
+    held_filled, held_free = warps.barriers(1)
+    first_filled, first_free = warps.barriers(STAGES)
+    second_filled, second_free = warps.barriers(STAGES)
+    gl.warp_specialize(
+        [
+            (
+                _latent_block_attend_multiply,
+                (
+                    q_tiles,
+                    k_tiles,
+                    v_tiles,
+                    o_tiles,
+                    held_filled,
+                    held_free,
+                    first_filled,
+                    first_free,
+                    second_filled,
+                    second_free,
+                    o_desc,
+                    B,
+                    L,
+                    H,
+                    D,
+                    0,
+                    BLOCK_I,
+                    BLOCK_D,
+                    BLOCK_J,
+                    STAGES,
+                    INDEX,
+                ),
+            ),
+            (
+                _latent_block_attend_multiply,
+                (
+                    q_tiles,
+                    k_tiles,
+                    v_tiles,
+                    o_tiles,
+                    held_filled,
+                    held_free,
+                    first_filled,
+                    first_free,
+                    second_filled,
+                    second_free,
+                    o_desc,
+                    B,
+                    L,
+                    H,
+                    D,
+                    1,
+                    BLOCK_I,
+                    BLOCK_D,
+                    BLOCK_J,
+                    STAGES,
+                    INDEX,
+                ),
+            ),
+            (
+                _latent_block_attend_load,
+                (
+                    q_tiles,
+                    k_tiles,
+                    v_tiles,
+                    held_filled,
+                    held_free,
+                    first_filled,
+                    first_free,
+                    second_filled,
+                    second_free,
+                    q_desc,
+                    k_desc,
+                    v_desc,
+                    B,
+                    L,
+                    H,
+                    BLOCK_I,
+                    BLOCK_J,
+                    STAGES,
+                ),
+            ),
+        ],
+        [4, 1],
+        [240, 24],
+    )
+
+
 @triton.jit
 def _latent_block_attend_part(
     q_ptr,
@@ -1451,10 +1740,38 @@ def _configure_latent_block_attend(
     D: int,
     width: int,
     described: bool,
+    specialised: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `attend` for one shape."""
+    if launch.chosen(tuned, "_latent_block_attend_warp_specialised") and specialised and width < 4:
+        BLOCK_D = launch.power_of_2(D, 16)
+        # rows, chunk, slots: what registers and shared memory hold
+        own = warps.pick_chain(L, L, BLOCK_D, BLOCK_D, B * H, leaving=2)
+        if own is not None:
+            BLOCK_I, BLOCK_J, STAGES = own
+            options = {
+                "BLOCK_I": BLOCK_I,
+                "BLOCK_D": BLOCK_D,
+                "BLOCK_J": BLOCK_J,
+                "STAGES": STAGES,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+            options = launch.over(options, tuned, "_latent_block_attend_warp_specialised")
+            return (
+                _latent_block_attend_warp_specialised,
+                launch.resident(B * triton.cdiv(L, options["BLOCK_I"]) * H, 8),
+                options,
+                (
+                    (None, options["BLOCK_I"], None, options["BLOCK_D"]),
+                    (None, options["BLOCK_J"], None, options["BLOCK_D"]),
+                    (None, options["BLOCK_J"], None, options["BLOCK_D"]),
+                    (None, 64, None, options["BLOCK_D"]),
+                ),
+            )
     BLOCK_D = launch.power_of_2(D, 16)
     # rows, chunk, warps, stages: the first that registers and shared memory hold
     BLOCK_I, chunk, num_warps, num_stages = launch.pick_chain(
@@ -1912,10 +2229,15 @@ def _latent_block__launch(call, dims, x, wq, wk, wv, wo, y):
         )
     width = max(t.element_size() for t in (q, k, v))
     described = launch.describable(q, k, v, beside=(o,))
+    specialised = launch.describable(q, k, v) and warps.storable(o)
     kernel, grid, options, tiles = _configure_latent_block_attend(
-        B, L, H, D, width, described, tuned=call.tuned("attend")
+        B, L, H, D, width, described, specialised, tuned=call.tuned("attend")
     )
-    splits, span = launch.split(L, options["BLOCK_J"], grid)
+    splits, span = (
+        launch.split(L, options["BLOCK_J"], grid)
+        if kernel in (_latent_block_attend, _latent_block_attend_described)
+        else (1, 0)
+    )
     if splits > 1:
         m_part = call.workspace((splits, B, L, H), launch.DTYPES["f32"])
         p_sum_part = call.workspace((splits, B, L, H), launch.DTYPES["f32"])
@@ -2022,6 +2344,18 @@ def _latent_block__launch(call, dims, x, wq, wk, wv, wo, y):
             o_sum_part.stride(3),
             o_sum_part.stride(4),
             INDEX=launch.index_type(o, m_part, p_sum_part, o_sum_part),
+        )
+    elif kernel is _latent_block_attend_warp_specialised:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *warps.describe((q, k, v, o), tiles),
+            B,
+            L,
+            H,
+            D,
+            INDEX=launch.index_type(q, k, v, o),
         )
     elif tiles is not None:
         call.start(
@@ -2774,6 +3108,295 @@ def _latent_block__three_kernels_attend_described(
     o_at = o_ptr + b * o_stride_B + i[:, None] * o_stride_L + h * o_stride_H + d[None, :] * o_stride_D
     mask = (i[:, None] < L) & (d[None, :] < D)
     tl.store(o_at, o, mask=mask)
+
+
+@gluon.jit
+def _latent_block__three_kernels_attend_load(
+    q_tiles,
+    k_tiles,
+    v_tiles,
+    held_filled,
+    held_free,
+    first_filled,
+    first_free,
+    second_filled,
+    second_free,
+    q_desc,
+    k_desc,
+    v_desc,
+    B,
+    L,
+    H,
+    BLOCK_I: gl.constexpr,
+    BLOCK_J: gl.constexpr,
+    STAGES: gl.constexpr,
+):
+    """One warp: the rows of a tile, and what the stream gives, as far ahead as there are slots."""
+    slot, phase, turn = 0, 1, 1
+    for pid in range(gl.program_id(0), B * tl.cdiv(L, BLOCK_I) * H, gl.num_programs(0)):
+        h = pid % H
+        i_first = (pid // H % tl.cdiv(L, BLOCK_I)) * BLOCK_I
+        b = pid // H // tl.cdiv(L, BLOCK_I)
+        warps.await_free(held_free, held_filled, 0, turn, q_desc.block_type.nbytes)
+        warps.bring(q_desc, [b, h, i_first, 0], held_filled, 0, q_tiles)
+        turn ^= 1
+        begin = 0
+        # a tile without a place has one step all the same, in which nothing counts
+        for j_start in range(begin, tl.maximum(L, begin + 1), BLOCK_J):
+            warps.await_free(first_free, first_filled, slot, phase, k_desc.block_type.nbytes)
+            warps.bring(k_desc, [b, h, j_start, 0], first_filled, slot, k_tiles)
+            warps.await_free(second_free, second_filled, slot, phase, v_desc.block_type.nbytes)
+            warps.bring(v_desc, [b, h, j_start, 0], second_filled, slot, v_tiles)
+            slot, phase = warps.following(slot, phase, STAGES)
+
+
+@gluon.jit
+def _latent_block__three_kernels_attend_step(
+    b,
+    h,
+    i,
+    j_start,
+    m,
+    p_sum,
+    s,
+    L,
+    D,
+    BLOCK_J: gl.constexpr,
+    INDEX: gl.constexpr,
+    LAYOUT: gl.constexpr,
+    RESULT: gl.constexpr,
+    MASKED: gl.constexpr,
+):
+    """What a step makes of its first product: rows of the second, states, and what moves the sum to these."""
+    j = (j_start + gl.arange(0, BLOCK_J, layout=gl.SliceLayout(0, LAYOUT))).to(INDEX)
+    # s: bf16[b, h, i, j] = sum[d](q[b, i, h, d] * k[b, j, h, d])
+    m_chunk = reduce_max(tl.where(j[None, :] < L, s, float("-inf")) if MASKED else s, axis=1)
+    m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+    # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+    m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+    m_safe_log2 = m_safe * 1.4426950408889634
+    e_log2 = s * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634) - m_safe_log2[:, None]
+    e = tl.exp2(tl.where(j[None, :] < L, e_log2, float("-inf")) if MASKED else e_log2)
+    scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+    p_sum = p_sum * scale
+    p_sum_chunk = tl.sum(e, axis=1)
+    p_sum = p_sum + p_sum_chunk
+    made = warps.rows_operand(e.to(tl.bfloat16), RESULT)
+    m = m_new
+    scale = warps.rows_of(scale, RESULT)
+    return made, m, p_sum, scale
+
+
+@gluon.jit
+def _latent_block__three_kernels_attend_multiply(
+    q_tiles,
+    k_tiles,
+    v_tiles,
+    o_tiles,
+    held_filled,
+    held_free,
+    first_filled,
+    first_free,
+    second_filled,
+    second_free,
+    o_desc,
+    B,
+    L,
+    H,
+    D,
+    WHO: gl.constexpr,
+    BLOCK_I: gl.constexpr,
+    BLOCK_D: gl.constexpr,
+    BLOCK_J: gl.constexpr,
+    STAGES: gl.constexpr,
+    INDEX: gl.constexpr,
+):
+    """A group of four warps: half the rows of every tile."""
+    LAYOUT: gl.constexpr = warps.accumulator(BLOCK_J, q_tiles.dtype.primitive_bitwidth)
+    RESULT: gl.constexpr = warps.accumulator(BLOCK_D, q_tiles.dtype.primitive_bitwidth)
+    slot, phase, turn = 0, 0, 0
+    never = L < 0
+    s = gl.zeros((64, BLOCK_J), gl.float32, LAYOUT)
+    for pid in range(gl.program_id(0), B * tl.cdiv(L, BLOCK_I) * H, gl.num_programs(0)):
+        h_tile = pid % H
+        h = warps.wide(h_tile, INDEX)
+        i_first = (pid // H % tl.cdiv(L, BLOCK_I)) * BLOCK_I
+        i = (i_first + WHO * 64 + gl.arange(0, 64, layout=gl.SliceLayout(1, LAYOUT))).to(INDEX)
+        b_tile = pid // H // tl.cdiv(L, BLOCK_I)
+        b = warps.wide(b_tile, INDEX)
+        m = gl.full((64,), float("-inf"), tl.float32, gl.SliceLayout(1, LAYOUT))
+        p_sum = gl.full((64,), 0.0, tl.float32, gl.SliceLayout(1, LAYOUT))
+        o_sum = gl.full((64, BLOCK_D), 0.0, tl.float32, RESULT)
+        warps.await_filled(held_filled, 0, turn)
+        turn ^= 1
+        q = q_tiles.index(0).reshape([BLOCK_I, BLOCK_D]).slice(WHO * 64, 64)
+        begin = 0
+        # the first step by itself: no product is before it
+        j_start = begin
+        warps.await_filled(first_filled, slot, phase)
+        k = k_tiles.index(slot).reshape([BLOCK_J, BLOCK_D]).permute((1, 0))
+        s = warps.product(q, k, s, never)
+        s = warps.finished(s)
+        warps.give_back(first_free, slot)
+        made, m, p_sum, scale = _latent_block__three_kernels_attend_step(
+            b, h, i, j_start, m, p_sum, s, L, D, BLOCK_J, INDEX, LAYOUT, RESULT, True
+        )
+        o_sum = o_sum * scale[:, None]
+        last, before = slot, phase
+        slot, phase = warps.following(slot, phase, STAGES)
+        rest = begin + BLOCK_J
+        # tiles inside, then the masked one
+        j_inner = L // BLOCK_J * BLOCK_J
+        for j_part in gl.static_range(2):
+            for j_start in range(
+                tl.maximum(j_inner if j_part == 1 else 0, rest), L if j_part == 1 else j_inner, BLOCK_J
+            ):
+                warps.await_filled(first_filled, slot, phase)
+                k = k_tiles.index(slot).reshape([BLOCK_J, BLOCK_D]).permute((1, 0))
+                s = warps.product(q, k, s, never)
+                warps.await_filled(second_filled, last, before)
+                v = v_tiles.index(last).reshape([BLOCK_J, BLOCK_D])
+                o_sum = warps.add_product(made, v, o_sum)
+                s = warps.all_but((s,), 1)[0]
+                warps.give_back(first_free, slot)
+                made, m, p_sum, scale = _latent_block__three_kernels_attend_step(
+                    b, h, i, j_start, m, p_sum, s, L, D, BLOCK_J, INDEX, LAYOUT, RESULT, j_part == 1
+                )
+                o_sum = warps.finished(o_sum)
+                warps.give_back(second_free, last)
+                o_sum = o_sum * scale[:, None]
+                last, before = slot, phase
+                slot, phase = warps.following(slot, phase, STAGES)
+        warps.give_back(held_free, 0)
+        warps.await_filled(second_filled, last, before)
+        v = v_tiles.index(last).reshape([BLOCK_J, BLOCK_D])
+        o_sum = warps.add_product(made, v, o_sum)
+        o_sum = warps.finished(o_sum)
+        warps.give_back(second_free, last)
+        m_rows = warps.rows_of(m, RESULT)
+        p_sum_rows = warps.rows_of(p_sum, RESULT)
+        # a row without a finite value is what IEEE arithmetic makes of it
+        p_sum_rows = tl.where((m_rows == float("-inf")) & (L > 0), float("nan"), p_sum_rows)
+        # a row without a finite value is what IEEE arithmetic makes of it
+        o_sum = tl.where((m_rows[:, None] == float("-inf")) & (L > 0), float("nan"), o_sum)
+        o = tl.where(L > 0, o_sum / p_sum_rows[:, None], 0.0)
+        warps.put_tile(
+            o_desc, [b_tile, h_tile, i_first + WHO * 64, 0], o, o_tiles.index(WHO).reshape([64, BLOCK_D])
+        )
+    warps.put_all()
+
+
+@gluon.jit(do_not_specialize=["B", "L", "H", "D"])
+def _latent_block__three_kernels_attend_warp_specialised(
+    q_desc,
+    k_desc,
+    v_desc,
+    o_desc,
+    B,
+    L,
+    H,
+    D,
+    BLOCK_I: gl.constexpr,
+    BLOCK_D: gl.constexpr,
+    BLOCK_J: gl.constexpr,
+    STAGES: gl.constexpr,
+    INDEX: gl.constexpr,
+):
+    """Streamed: b in parallel, i in parallel by blocks, h in parallel, d whole, j streamed; two groups of warps multiply what another warp brings.
+
+    o: p.sum.1 leaves the sum over j.
+    p: multiplies by the reciprocal of what a launch has once.
+    p: online beside p by g = exp(m_old - m_new).
+    o: online beside p by g = exp(m_old - m_new).
+    """
+    q_tiles = warps.slots(q_desc, 1)
+    k_tiles = warps.slots(k_desc, STAGES)
+    v_tiles = warps.slots(v_desc, STAGES)
+    o_tiles = warps.slots(o_desc, 2)
+    held_filled, held_free = warps.barriers(1)
+    first_filled, first_free = warps.barriers(STAGES)
+    second_filled, second_free = warps.barriers(STAGES)
+    gl.warp_specialize(
+        [
+            (
+                _latent_block__three_kernels_attend_multiply,
+                (
+                    q_tiles,
+                    k_tiles,
+                    v_tiles,
+                    o_tiles,
+                    held_filled,
+                    held_free,
+                    first_filled,
+                    first_free,
+                    second_filled,
+                    second_free,
+                    o_desc,
+                    B,
+                    L,
+                    H,
+                    D,
+                    0,
+                    BLOCK_I,
+                    BLOCK_D,
+                    BLOCK_J,
+                    STAGES,
+                    INDEX,
+                ),
+            ),
+            (
+                _latent_block__three_kernels_attend_multiply,
+                (
+                    q_tiles,
+                    k_tiles,
+                    v_tiles,
+                    o_tiles,
+                    held_filled,
+                    held_free,
+                    first_filled,
+                    first_free,
+                    second_filled,
+                    second_free,
+                    o_desc,
+                    B,
+                    L,
+                    H,
+                    D,
+                    1,
+                    BLOCK_I,
+                    BLOCK_D,
+                    BLOCK_J,
+                    STAGES,
+                    INDEX,
+                ),
+            ),
+            (
+                _latent_block__three_kernels_attend_load,
+                (
+                    q_tiles,
+                    k_tiles,
+                    v_tiles,
+                    held_filled,
+                    held_free,
+                    first_filled,
+                    first_free,
+                    second_filled,
+                    second_free,
+                    q_desc,
+                    k_desc,
+                    v_desc,
+                    B,
+                    L,
+                    H,
+                    BLOCK_I,
+                    BLOCK_J,
+                    STAGES,
+                ),
+            ),
+        ],
+        [4, 1],
+        [240, 24],
+    )
 
 
 @triton.jit
@@ -3604,10 +4227,42 @@ def _configure_latent_block__three_kernels_attend(
     D: int,
     width: int,
     described: bool,
+    specialised: bool,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `attend` for one shape."""
+    if (
+        launch.chosen(tuned, "_latent_block__three_kernels_attend_warp_specialised")
+        and specialised
+        and width < 4
+    ):
+        BLOCK_D = launch.power_of_2(D, 16)
+        # rows, chunk, slots: what registers and shared memory hold
+        own = warps.pick_chain(L, L, BLOCK_D, BLOCK_D, B * H, leaving=2)
+        if own is not None:
+            BLOCK_I, BLOCK_J, STAGES = own
+            options = {
+                "BLOCK_I": BLOCK_I,
+                "BLOCK_D": BLOCK_D,
+                "BLOCK_J": BLOCK_J,
+                "STAGES": STAGES,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+            options = launch.over(options, tuned, "_latent_block__three_kernels_attend_warp_specialised")
+            return (
+                _latent_block__three_kernels_attend_warp_specialised,
+                launch.resident(B * triton.cdiv(L, options["BLOCK_I"]) * H, 8),
+                options,
+                (
+                    (None, options["BLOCK_I"], None, options["BLOCK_D"]),
+                    (None, options["BLOCK_J"], None, options["BLOCK_D"]),
+                    (None, options["BLOCK_J"], None, options["BLOCK_D"]),
+                    (None, 64, None, options["BLOCK_D"]),
+                ),
+            )
     BLOCK_D = launch.power_of_2(D, 16)
     # rows, chunk, warps, stages: the first that registers and shared memory hold
     BLOCK_I, chunk, num_warps, num_stages = launch.pick_chain(
@@ -4071,10 +4726,15 @@ def _latent_block__three_kernels__launch(call, dims, x, wq, wk, wv, wo, y):
         )
     width = max(t.element_size() for t in (q, k, v))
     described = launch.describable(q, k, v, beside=(o,))
+    specialised = launch.describable(q, k, v) and warps.storable(o)
     kernel, grid, options, tiles = _configure_latent_block__three_kernels_attend(
-        B, L, H, D, width, described, tuned=call.tuned("attend")
+        B, L, H, D, width, described, specialised, tuned=call.tuned("attend")
     )
-    splits, span = launch.split(L, options["BLOCK_J"], grid)
+    splits, span = (
+        launch.split(L, options["BLOCK_J"], grid)
+        if kernel in (_latent_block__three_kernels_attend, _latent_block__three_kernels_attend_described)
+        else (1, 0)
+    )
     if splits > 1:
         m_part = call.workspace((splits, B, L, H), launch.DTYPES["f32"])
         p_sum_part = call.workspace((splits, B, L, H), launch.DTYPES["f32"])
@@ -4181,6 +4841,18 @@ def _latent_block__three_kernels__launch(call, dims, x, wq, wk, wv, wo, y):
             o_sum_part.stride(3),
             o_sum_part.stride(4),
             INDEX=launch.index_type(o, m_part, p_sum_part, o_sum_part),
+        )
+    elif kernel is _latent_block__three_kernels_attend_warp_specialised:
+        call.start(
+            kernel,
+            grid,
+            options,
+            *warps.describe((q, k, v, o), tiles),
+            B,
+            L,
+            H,
+            D,
+            INDEX=launch.index_type(q, k, v, o),
         )
     elif tiles is not None:
         call.start(

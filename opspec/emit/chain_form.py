@@ -1,0 +1,251 @@
+"""Which chains of two block products can be kernels whose warps have roles, and what such a kernel needs to know.
+
+A program has the form where rows stay and a stream goes by: the first product of a step is that of the rows with a
+tile of the stream, statements make of it what multiplies another tile, and the second product adds that to a sum,
+which they may bring to a new state before (attention of any kind). ``warp_chained`` prints it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from opspec.emit.describe import Tile, Units, describe
+from opspec.emit.narrow import Narrow
+from opspec.ir.dtypes import F32, choices
+from opspec.ir.values import Extent, Read, Value, walk
+from opspec.schedule.access import plain
+from opspec.schedule.tile import (
+    Begin,
+    Collapse,
+    Combine,
+    Fetch,
+    Let,
+    Loop,
+    Multiply,
+    Operand,
+    Remark,
+    Statement,
+    TileProgram,
+    Write,
+    assigned,
+    inside,
+    values_of,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chain:
+    """What the form needs to know of a program.
+
+    ``before``, ``behind``: what stands around its only loop, without the load of the rows, ``held``; ``begun``: what
+    the loop carries. ``first``, ``second``: its products; ``between``: what is made of the first; ``moved``: what
+    brings the sum of the second to a new state. ``rows``, ``columns``: the axes of a result. ``results``: tensors
+    that it stores by tiles. ``apart``: whether what lies outside the domain is multiplied by 0 in the second.
+    """
+
+    loop: Loop
+    held: Fetch
+    streamed: tuple[Fetch, Fetch]
+    before: tuple[Statement, ...]
+    begun: tuple[Begin, ...]
+    first: Multiply
+    second: Multiply
+    between: tuple[Statement, ...]
+    moved: tuple[Let, ...]
+    behind: tuple[Statement, ...]
+    rows: str
+    columns: str
+    operands: Mapping[str, Tile]
+    results: Mapping[str, Tile]
+
+    @property
+    def apart(self) -> bool:
+        """Whether the second product multiplies what lies outside its domain by 0, which only infinity and NaN show."""
+        return bool(self.second.a.apart)
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """What a step carries on beside the sum of the second product."""
+        return tuple(b.var.name for b in self.begun if b.var.name != self.second.var.name)
+
+
+def chain_of(program: TileProgram, halves: Narrow) -> Chain | None:
+    """The form of a program, if it has one."""
+    loops = [s for s in program.body if isinstance(s, Loop)]
+    grid = [a.name for a in program.axes if a.role == "grid" and a.blocked]
+    if len(loops) != 1 or len(grid) != 1 or program.sizes:
+        return None
+    (loop,), (rows,) = loops, grid
+    place = program.body.index(loop)
+    before, behind = program.body[:place], program.body[place + 1 :]
+    products = [s for s in loop.body if isinstance(s, Multiply)]
+    if len(products) != 2 or not _walks(program, loop, rows):
+        return None
+    first, second = products
+    columns = second.var.axes[1]
+    if first.accumulate or first.var.axes != (rows, loop.axis) or first.var.dtype is not F32:
+        return None
+    if not second.accumulate or second.var.axes != (rows, columns) or second.var.dtype is not F32:
+        return None
+    if program.axis(columns).role != "tile" or second.a.axes != (rows, loop.axis):
+        return None
+    tiles = describe(program, halves.packed)
+    held = _tile(program, first.a, before, tiles)
+    keys, values = (_tile(program, p.b, loop.body, tiles) for p in products)
+    if held is None or keys is None or values is None or len({f.tensor for f in (held, keys, values)}) < 3:
+        return None
+    if not _computed(program, second.a, values) or halves.values:
+        return None
+    found = Chain(
+        loop=loop,
+        held=held,
+        streamed=(keys, values),
+        before=tuple(s for s in before if s is not held and not isinstance(s, Begin)),
+        begun=tuple(s for s in before if isinstance(s, Begin)),
+        first=first,
+        second=second,
+        between=tuple(
+            s for s in loop.body if s not in (keys, values, first, second) and not _moves(s, second)
+        ),
+        moved=tuple(s for s in loop.body if isinstance(s, Let) and _moves(s, second)),
+        behind=behind,
+        rows=rows,
+        columns=columns,
+        operands={f.tensor: tiles[f.tensor] for f in (held, keys, values)},
+        results=_results(program, behind, rows, columns),
+    )
+    return found if _step(found) and _around(program, found) else None
+
+
+def _walks(program: TileProgram, loop: Loop, rows: str) -> bool:
+    """Whether a loop goes through its axis in one sweep, between bounds that all rows of a tile share."""
+    axis = program.axis(loop.axis)
+    if loop.reverse or loop.segments or loop.sweeps > 1 or axis.rows or axis.dims != (loop.axis,):
+        return False
+    known = {a.name for a in program.axes if a.role == "grid" and not a.blocked}
+    known |= {f"{rows}.first", f"{rows}.last"}
+    bounds = [loop.start, loop.stop]
+    if loop.inner is not None:
+        bounds += [v for v in (loop.inner.start, loop.inner.stop) if v is not None]
+    return all(
+        isinstance(v, Extent) and v.value.free_indices() <= known and not v.value.tensors() for v in bounds
+    )
+
+
+def _moves(s: Statement, second: Multiply) -> bool:
+    return isinstance(s, Let) and s.var.name == second.var.name
+
+
+def _tile(
+    program: TileProgram, o: Operand, body: tuple[Statement, ...], tiles: Mapping[str, Tile]
+) -> Fetch | None:
+    """The load of an operand that enters the matrix unit as it is stored, in 16 bits for one dtype at least."""
+    value = plain(o.value)
+    if not isinstance(value, Read) or o.masks or o.apart:
+        return None
+    fetch = next((s for s in body if isinstance(s, Fetch) and s.var.name == value.name), None)
+    if fetch is None or fetch.tensor not in tiles or isinstance(tiles[fetch.tensor], Units):
+        return None
+    stored = next(t.dtype for t in program.tensors if t.name == fetch.tensor)
+    kinds = {(d.kind, d.bits) for d in choices(stored)}
+    return (
+        fetch if stored == o.cast and {k for k, _ in kinds} == {"float"} and ("float", 16) in kinds else None
+    )
+
+
+def _computed(program: TileProgram, o: Operand, other: Fetch) -> bool:
+    """Whether an operand is computed, and enters in the type of what it multiplies."""
+    value = plain(o.value)
+    loaded = {f.var.name for f in program.body if isinstance(f, Fetch)}
+    stored = next(t.dtype for t in program.tensors if t.name == other.tensor)
+    return o.cast == stored and not (isinstance(value, Read) and value.name in loaded)
+
+
+def _step(c: Chain) -> bool:
+    """Whether a step is the two products and what stands between them, row by row."""
+    tile = (c.rows, c.loop.axis)
+    own = {v.name for s in c.between for v in assigned(s)} | {*c.states, c.first.var.name}
+    for s in c.between:
+        match s:
+            case Remark():
+                continue
+            case Fetch(var=var, tensor=tensor) if tensor not in c.operands and set(var.axes) <= set(tile):
+                continue
+            case Let(var=var) | Combine(var=var) if set(var.axes) <= set(tile):
+                pass
+            case Collapse(var=var, axes=axes, counted=None) if set(axes) <= set(tile):
+                pass
+            case _:
+                return False
+        if _reads(s, c.second.var.name):
+            return False
+    for s in c.moved:
+        others = {v.name for v in walk(s.value) if isinstance(v, Read)} - {c.second.var.name}
+        if s.var.axes != c.second.var.axes or not others <= own:
+            return False
+    early = c.loop.body.index(c.second)
+    late = [s for s in c.loop.body[early + 1 :] if not isinstance(s, Let | Remark)]
+    return not late and all(c.loop.body.index(s) < early for s in c.moved)
+
+
+def _reads(s: Statement, name: str) -> bool:
+    return any(isinstance(v, Read) and v.name == name for value in values_of(s) for v in walk(value))
+
+
+def _around(program: TileProgram, c: Chain) -> bool:
+    """Whether what stands around the loop is of rows, and behind it of results."""
+    carried = {b.var.name for b in c.begun}
+    if c.second.var.name not in carried or any(b.nowhere is not None for b in c.begun):
+        return False
+    if {x.var.name for x in c.loop.carried} != carried:
+        return False
+    if any(set(b.var.axes) - {c.rows} for b in c.begun if b.var.name != c.second.var.name):
+        return False
+    for s in c.before:
+        if not isinstance(s, Fetch | Let | Remark) or any(set(v.axes) - {c.rows} for v in assigned(s)):
+            return False
+    inner = {v.name for s in c.loop.body for v in assigned(s)} - carried
+    for s in c.behind:
+        if not isinstance(s, Fetch | Let | Remark | Write) or any(_reads(s, name) for name in inner):
+            return False
+        if any(set(v.axes) - {c.rows, c.columns} for v in assigned(s)):
+            return False
+        if isinstance(s, Write) and s.tensor not in c.results and set(s.axes) - {c.rows}:
+            return False
+    known = {i for a in program.axes if a.role == "grid" for i in (a.name,)}
+    return bool(c.results) and all(
+        i.free_indices() <= known | {c.columns} for s in c.behind if isinstance(s, Write) for i in s.at
+    )
+
+
+def _results(program: TileProgram, behind: tuple[Statement, ...], rows: str, columns: str) -> dict[str, Tile]:
+    """The tiles that a program stores, of each result that has any; none where one is no whole tile."""
+    edges = {inside(a, program.axis(a).extent) for a in (rows, columns)}
+    dims = {a.name: a.dims for a in program.axes}
+    found: dict[str, Tile] = {}
+    for s in behind:
+        if not isinstance(s, Write) or not set(s.axes) - {rows}:
+            continue
+        tile: list[str | None] = []
+        for i in s.at:
+            if i.index in (rows, columns):
+                tile.append(i.index)
+            elif any(dims.get(n) for n in i.free_indices()):
+                return {}
+            else:
+                tile.append(None)
+        tensor = next(t for t in program.tensors if t.name == s.tensor)
+        whole = all(tensor.extents[k] == program.axis(a).extent for k, a in enumerate(tile) if a is not None)
+        fits = [a for a in tile if a] == [rows, columns] and tile[-1] == columns and set(s.masks) <= edges
+        if not fits or not whole or s.tensor in found or not 2 <= len(s.at) <= 5:
+            return {}
+        if any(d.kind != "float" or d.bits < 16 for d in choices(tensor.dtype)):
+            return {}
+        found[s.tensor] = tuple(tile)
+    return found
+
+
+def value_rows(value: Value, name: str) -> frozenset[str]:
+    """The variables that a value reads beside ``name``."""
+    return frozenset(v.name for v in walk(value) if isinstance(v, Read)) - {name}
