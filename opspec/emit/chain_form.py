@@ -121,7 +121,14 @@ def chain_of(program: TileProgram, halves: Narrow) -> Chain | None:
 def _walks(program: TileProgram, loop: Loop, rows: str) -> bool:
     """Whether a loop goes through its axis in one sweep, between bounds that all rows of a tile share."""
     axis = program.axis(loop.axis)
-    if loop.reverse or loop.segments or loop.sweeps > 1 or axis.rows or axis.dims != (loop.axis,):
+    if (
+        loop.reverse
+        or loop.segments
+        or loop.ahead
+        or loop.sweeps > 1
+        or axis.rows
+        or axis.dims != (loop.axis,)
+    ):
         return False
     known = {a.name for a in program.axes if a.role == "grid" and not a.blocked}
     known |= {f"{rows}.first", f"{rows}.last"}

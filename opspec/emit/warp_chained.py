@@ -60,7 +60,9 @@ class _Mended(RolePrinter):
         super().__init__(program, name, tiles, halves)
         self.functions, self.own = [], {}
 
-    def prologue(self) -> None:
+    def prologue(self, *, waits: bool = True) -> None:
+        """A loop over marked tiles, and the coordinates of each."""
+        del waits  # the launch before it has ended
         grid = [a for a in self.program.axes if a.role == "grid"]
         total = " * ".join(wrap(self.count(a), 5) for a in grid)
         rows = 2 * ROWS

@@ -261,9 +261,8 @@ def pick_chain(
     ``leaving``: bytes that each element of a result has in shared memory on its way out. Two groups have 64 rows each,
     and a thread has its part of the first product in f32 and in 16 bits, and of the sum.
     """
-    if max(deep, wide) > 256 or not (
-        ALWAYS or (launch.fills(triton.cdiv(rows, 128) * batch, multiprocessors) and stream >= LONG)
-    ):
+    pays = rows > 64 and launch.fills(triton.cdiv(rows, 128) * batch, multiprocessors) and stream >= LONG
+    if max(deep, wide) > 256 or not (ALWAYS or pays):
         return None
     for chunk in CHUNKS:
         slots = (SHARED - 128 * (2 * deep + leaving * wide)) // (2 * chunk * (deep + wide))

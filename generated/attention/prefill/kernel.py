@@ -246,7 +246,9 @@ def _attention_flash_load(
         turn ^= 1
         begin = 0
         # a tile without a place has one step all the same, in which nothing counts
-        for t_start in range(begin, tl.maximum(T, begin + 1), BLOCK_T):
+        end = begin + tl.maximum(tl.cdiv(T, BLOCK_T) - 1, 0) * BLOCK_T
+        for t_back in range(begin, end + BLOCK_T, BLOCK_T):
+            t_start = begin + end - t_back
             warps.await_free(first_free, first_filled, slot, phase, k_desc.block_type.nbytes)
             warps.bring(k_desc, [b, h // (Hq // Hkv), t_start, 0], first_filled, slot, k_tiles)
             warps.await_free(second_free, second_filled, slot, phase, v_desc.block_type.nbytes)
@@ -336,8 +338,10 @@ def _attention_flash_multiply(
         turn ^= 1
         q = q_tiles.index(0).reshape([BLOCK_L, BLOCK_D]).slice(WHO * 64, 64)
         begin = 0
-        # the first step by itself: no product is before it
-        t_start = begin
+        # a tile without a place has one step all the same, in which nothing counts
+        end = begin + tl.maximum(tl.cdiv(T, BLOCK_T) - 1, 0) * BLOCK_T
+        # the last step first and by itself: no product is before it
+        t_start = end
         warps.await_filled(first_filled, slot, phase)
         k = k_tiles.index(slot).reshape([BLOCK_T, BLOCK_D]).permute((1, 0))
         s_sum = warps.product(q, k, s_sum, never)
@@ -349,14 +353,14 @@ def _attention_flash_multiply(
         o_sum = o_sum * scale[:, None]
         last, before = slot, phase
         slot, phase = warps.following(slot, phase, STAGES)
-        rest = begin + BLOCK_T
-        # tiles inside, then the masked one
-        t_inner = T // BLOCK_T * BLOCK_T
+        # masked tiles at the end, tiles inside
+        inner = tl.maximum(begin + tl.maximum(T - begin, 0) // BLOCK_T * BLOCK_T, begin)
         for t_part in gl.static_range(2):
             made = warps.packed(made)
-            for t_start in range(
-                tl.maximum(t_inner if t_part == 1 else 0, rest), T if t_part == 1 else t_inner, BLOCK_T
-            ):
+            low = inner if t_part == 0 else begin
+            high = end if t_part == 0 else tl.minimum(inner, end)
+            for t_back in range(low, high, BLOCK_T):
+                t_start = low + high - BLOCK_T - t_back
                 warps.await_filled(first_filled, slot, phase)
                 k = k_tiles.index(slot).reshape([BLOCK_T, BLOCK_D]).permute((1, 0))
                 s_sum = warps.product(q, k, s_sum, never)
@@ -366,7 +370,7 @@ def _attention_flash_multiply(
                 s_sum = warps.all_but((s_sum,), 1)[0]
                 warps.give_back(first_free, slot)
                 made, m, p_sum, scale = _attention_flash_step(
-                    b, h, l, m, p_sum, s_sum, t_start, T, D, BLOCK_T, INDEX, LAYOUT, RESULT, t_part == 1
+                    b, h, l, m, p_sum, s_sum, t_start, T, D, BLOCK_T, INDEX, LAYOUT, RESULT, t_part != 1
                 )
                 o_sum = warps.finished(o_sum)
                 warps.give_back(second_free, last)
@@ -909,7 +913,7 @@ def _configure_attention_flash(
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `flash` for one shape."""
-    if launch.chosen(tuned, "_attention_flash_warp_specialised") and specialised and width < 4:
+    if launch.chosen(tuned, "_attention_flash_warp_specialised") and specialised:
         BLOCK_D = launch.power_of_2(D, 16)
         # rows, chunk, slots: what registers and shared memory hold
         own = warps.pick_chain(L, T, BLOCK_D, BLOCK_D, B * Hq, leaving=2)
@@ -1001,7 +1005,7 @@ def _attention__launch(call, dims, q, k, v, o):
     B, Hq, Hkv, L, T, D = dims
     width = max(t.element_size() for t in (q, k, v))
     described = launch.describable(q, k, v, beside=(o,))
-    specialised = launch.describable(q, k, v) and warps.storable(o)
+    specialised = launch.describable(q, k, v) and warps.storable(o) and warps.in_halves(q, k, v)
     kernel, grid, options, tiles = _configure_attention_flash(
         B, Hq, L, T, D, width, described, specialised, tuned=call.tuned("flash")
     )
@@ -3520,7 +3524,9 @@ def _attention_lse_flash_load(
         turn ^= 1
         begin = 0
         # a tile without a place has one step all the same, in which nothing counts
-        for t_start in range(begin, tl.maximum(T, begin + 1), BLOCK_T):
+        end = begin + tl.maximum(tl.cdiv(T, BLOCK_T) - 1, 0) * BLOCK_T
+        for t_back in range(begin, end + BLOCK_T, BLOCK_T):
+            t_start = begin + end - t_back
             warps.await_free(first_free, first_filled, slot, phase, k_desc.block_type.nbytes)
             warps.bring(k_desc, [b, h // (Hq // Hkv), t_start, 0], first_filled, slot, k_tiles)
             warps.await_free(second_free, second_filled, slot, phase, v_desc.block_type.nbytes)
@@ -3614,8 +3620,10 @@ def _attention_lse_flash_multiply(
         turn ^= 1
         q = q_tiles.index(0).reshape([BLOCK_L, BLOCK_D]).slice(WHO * 64, 64)
         begin = 0
-        # the first step by itself: no product is before it
-        t_start = begin
+        # a tile without a place has one step all the same, in which nothing counts
+        end = begin + tl.maximum(tl.cdiv(T, BLOCK_T) - 1, 0) * BLOCK_T
+        # the last step first and by itself: no product is before it
+        t_start = end
         warps.await_filled(first_filled, slot, phase)
         k = k_tiles.index(slot).reshape([BLOCK_T, BLOCK_D]).permute((1, 0))
         s_sum = warps.product(q, k, s_sum, never)
@@ -3627,14 +3635,14 @@ def _attention_lse_flash_multiply(
         o_sum = o_sum * scale[:, None]
         last, before = slot, phase
         slot, phase = warps.following(slot, phase, STAGES)
-        rest = begin + BLOCK_T
-        # tiles inside, then the masked one
-        t_inner = T // BLOCK_T * BLOCK_T
+        # masked tiles at the end, tiles inside
+        inner = tl.maximum(begin + tl.maximum(T - begin, 0) // BLOCK_T * BLOCK_T, begin)
         for t_part in gl.static_range(2):
             made = warps.packed(made)
-            for t_start in range(
-                tl.maximum(t_inner if t_part == 1 else 0, rest), T if t_part == 1 else t_inner, BLOCK_T
-            ):
+            low = inner if t_part == 0 else begin
+            high = end if t_part == 0 else tl.minimum(inner, end)
+            for t_back in range(low, high, BLOCK_T):
+                t_start = low + high - BLOCK_T - t_back
                 warps.await_filled(first_filled, slot, phase)
                 k = k_tiles.index(slot).reshape([BLOCK_T, BLOCK_D]).permute((1, 0))
                 s_sum = warps.product(q, k, s_sum, never)
@@ -3644,7 +3652,7 @@ def _attention_lse_flash_multiply(
                 s_sum = warps.all_but((s_sum,), 1)[0]
                 warps.give_back(first_free, slot)
                 made, m, p_sum, scale = _attention_lse_flash_step(
-                    b, h, l, m, p_sum, s_sum, t_start, T, D, BLOCK_T, INDEX, LAYOUT, RESULT, t_part == 1
+                    b, h, l, m, p_sum, s_sum, t_start, T, D, BLOCK_T, INDEX, LAYOUT, RESULT, t_part != 1
                 )
                 o_sum = warps.finished(o_sum)
                 warps.give_back(second_free, last)
@@ -4222,7 +4230,7 @@ def _configure_attention_lse_flash(
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `flash` for one shape."""
-    if launch.chosen(tuned, "_attention_lse_flash_warp_specialised") and specialised and width < 4:
+    if launch.chosen(tuned, "_attention_lse_flash_warp_specialised") and specialised:
         BLOCK_D = launch.power_of_2(D, 16)
         # rows, chunk, slots: what registers and shared memory hold
         own = warps.pick_chain(L, T, BLOCK_D, BLOCK_D, B * Hq, leaving=2)
@@ -4322,7 +4330,7 @@ def _attention_lse__launch(call, dims, q, k, v, o, lse):
     B, Hq, Hkv, L, T, D = dims
     width = max(t.element_size() for t in (q, k, v))
     described = launch.describable(q, k, v, beside=(o, lse))
-    specialised = launch.describable(q, k, v) and warps.storable(o)
+    specialised = launch.describable(q, k, v) and warps.storable(o) and warps.in_halves(q, k, v)
     kernel, grid, options, tiles = _configure_attention_lse_flash(
         B, Hq, L, T, D, width, described, specialised, tuned=call.tuned("flash")
     )
@@ -4918,7 +4926,9 @@ def _attention_causal_flash_load(
         turn ^= 1
         begin = 0
         # a tile without a place has one step all the same, in which nothing counts
-        for t_start in range(begin, tl.maximum(tl.minimum(T, l_last + T + 1 - L), begin + 1), BLOCK_T):
+        end = begin + tl.maximum(tl.cdiv(tl.minimum(T, l_last + T + 1 - L), BLOCK_T) - 1, 0) * BLOCK_T
+        for t_back in range(begin, end + BLOCK_T, BLOCK_T):
+            t_start = begin + end - t_back
             warps.await_free(first_free, first_filled, slot, phase, k_desc.block_type.nbytes)
             warps.bring(k_desc, [b, h // (Hq // Hkv), t_start, 0], first_filled, slot, k_tiles)
             warps.await_free(second_free, second_filled, slot, phase, v_desc.block_type.nbytes)
@@ -5016,8 +5026,10 @@ def _attention_causal_flash_multiply(
         turn ^= 1
         q = q_tiles.index(0).reshape([BLOCK_L, BLOCK_D]).slice(WHO * 64, 64)
         begin = 0
-        # the first step by itself: no product is before it
-        t_start = begin
+        # a tile without a place has one step all the same, in which nothing counts
+        end = begin + tl.maximum(tl.cdiv(tl.minimum(T, l_last + T + 1 - L), BLOCK_T) - 1, 0) * BLOCK_T
+        # the last step first and by itself: no product is before it
+        t_start = end
         warps.await_filled(first_filled, slot, phase)
         k = k_tiles.index(slot).reshape([BLOCK_T, BLOCK_D]).permute((1, 0))
         s_sum = warps.product(q, k, s_sum, never)
@@ -5029,16 +5041,16 @@ def _attention_causal_flash_multiply(
         o_sum = o_sum * scale[:, None]
         last, before = slot, phase
         slot, phase = warps.following(slot, phase, STAGES)
-        rest = begin + BLOCK_T
-        # tiles inside, then the masked one
-        t_inner = tl.maximum(tl.minimum(T, l_first + T + 1 - L), 0) // BLOCK_T * BLOCK_T
+        # masked tiles at the end, tiles inside
+        inner = tl.maximum(
+            begin + tl.maximum(tl.minimum(T, l_first + T + 1 - L) - begin, 0) // BLOCK_T * BLOCK_T, begin
+        )
         for t_part in gl.static_range(2):
             made = warps.packed(made)
-            for t_start in range(
-                tl.maximum(t_inner if t_part == 1 else 0, rest),
-                tl.minimum(T, l_last + T + 1 - L) if t_part == 1 else t_inner,
-                BLOCK_T,
-            ):
+            low = inner if t_part == 0 else begin
+            high = end if t_part == 0 else tl.minimum(inner, end)
+            for t_back in range(low, high, BLOCK_T):
+                t_start = low + high - BLOCK_T - t_back
                 warps.await_filled(first_filled, slot, phase)
                 k = k_tiles.index(slot).reshape([BLOCK_T, BLOCK_D]).permute((1, 0))
                 s_sum = warps.product(q, k, s_sum, never)
@@ -5048,7 +5060,7 @@ def _attention_causal_flash_multiply(
                 s_sum = warps.all_but((s_sum,), 1)[0]
                 warps.give_back(first_free, slot)
                 made, m, p_sum, scale = _attention_causal_flash_step(
-                    b, h, l, m, p_sum, s_sum, t_start, L, T, D, BLOCK_T, INDEX, LAYOUT, RESULT, t_part == 1
+                    b, h, l, m, p_sum, s_sum, t_start, L, T, D, BLOCK_T, INDEX, LAYOUT, RESULT, t_part != 1
                 )
                 o_sum = warps.finished(o_sum)
                 warps.give_back(second_free, last)
@@ -5062,7 +5074,8 @@ def _attention_causal_flash_multiply(
         o_sum = warps.finished(o_sum)
         warps.give_back(second_free, last)
         rows = warps.rows_of(l, RESULT)
-        warps.mark(marks_ptr + (b * Hq + h) * L + rows, o_sum, rows < L)
+        at = pid * 128 + WHO * 64 + rows % 64
+        warps.mark(marks_ptr + at, o_sum, rows < L)
         l_rows = warps.rows_of(l, RESULT)
         m_rows = warps.rows_of(m, RESULT)
         p_sum_rows = warps.rows_of(p_sum, RESULT)
@@ -5223,13 +5236,14 @@ def _attention_causal_flash_warp_specialised(
     )
 
 
-@triton.jit(do_not_specialize=["Hq", "Hkv", "L", "T", "lse_stride_B", "lse_stride_Hq"])
+@triton.jit(do_not_specialize=["B", "Hq", "Hkv", "L", "T", "lse_stride_B", "lse_stride_Hq"])
 def _attention_causal_flash_mended(
     q_desc,
     k_desc,
     v_desc,
     o_ptr,
     lse_ptr,
+    B,
     Hq,
     Hkv,
     L,
@@ -5257,98 +5271,120 @@ def _attention_causal_flash_mended(
     p: online beside p by g = exp(m_old - m_new).
     o: online beside p by g = exp(m_old - m_new).
     """
-    pid = tl.program_id(0).to(INDEX)
-    l_first = (pid % tl.cdiv(L, BLOCK_L)) * BLOCK_L
-    l = l_first + tl.arange(0, BLOCK_L)
-    l_last = tl.minimum(l_first + BLOCK_L, L) - 1
-    h = pid // tl.cdiv(L, BLOCK_L) % Hq
-    b = pid // tl.cdiv(L, BLOCK_L) // Hq
-    d = tl.arange(0, BLOCK_D).to(INDEX)
-    # only where the launch before has left NaN: what is outside the domain may have made it
-    if tl.max(tl.load(marks_ptr + (b * Hq + h) * L + l, mask=l < L, other=0)) != 0:
-        q = q_desc.load([b, h, l_first, 0]).reshape(BLOCK_L, BLOCK_D)
-        m = tl.full((BLOCK_L,), float("-inf"), tl.float32)
-        p_sum = tl.zeros((BLOCK_L,), tl.float32)
-        o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
-        # tiles inside, then the masked one
-        t_inner = tl.maximum(tl.minimum(T, l_first + T + 1 - L), 0) // BLOCK_T * BLOCK_T
-        for t_part in tl.static_range(2):
-            for t_start in range(
-                t_inner if t_part == 1 else 0,
-                tl.minimum(T, l_last + T + 1 - L) if t_part == 1 else t_inner,
-                BLOCK_T,
-            ):
-                t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
-                k = k_desc.load([b, h // (Hq // Hkv), t_start, 0]).reshape(BLOCK_T, BLOCK_D).T
-                s_sum = tl.dot(q, k, input_precision="ieee")
-                # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D) for t < l + 1 + T - L
-                mask = (t[None, :] < T) & ((t + L)[None, :] <= (l + T)[:, None])
-                m_chunk = reduce_max(tl.where(mask, s_sum, float("-inf")) if t_part == 1 else s_sum, axis=1)
-                m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
-                # before the first finite value the state has no mass: keep exp(-inf - -inf) out
-                m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
-                m_safe_log2 = m_safe * 1.4426950408889634
-                e = tl.exp2(
-                    s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634)
-                    - m_safe_log2[:, None],
-                )
-                scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
-                p_sum = p_sum * scale
-                p_sum_chunk = tl.sum(tl.where(mask, e, 0.0) if t_part == 1 else e, axis=1)
-                p_sum = p_sum + p_sum_chunk
-                v = v_desc.load([b, h // (Hq // Hkv), t_start, 0]).reshape(BLOCK_T, BLOCK_D)
-                # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
-                o_sum = o_sum * scale[:, None]
-                o_sum = tl.dot(
-                    (tl.where(mask, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
-                    v,
+    # what is outside the domain was multiplied by 0: tiles in which that left NaN, once more without it
+    per = tl.cdiv(B * Hq * tl.cdiv(L, 128), tl.num_programs(0))
+    first = tl.program_id(0) * per
+    last = tl.minimum(first + per, B * Hq * tl.cdiv(L, 128))
+    found = 0
+    for at in range(first * 128, last * 128, 4096):
+        places = at + tl.arange(0, 4096)
+        found |= tl.max(tl.load(marks_ptr + places, mask=places < last * 128, other=0))
+    if found != 0:
+        for part in range(first * (128 // BLOCK_L), last * (128 // BLOCK_L)):
+            marked = marks_ptr + part * BLOCK_L + tl.arange(0, BLOCK_L)
+            if tl.max(tl.load(marked)) != 0:
+                pid = tl.cast(part // (128 // BLOCK_L), INDEX)
+                l_first = (pid % tl.cdiv(L, 128)) * 128 + part % (128 // BLOCK_L) * BLOCK_L
+                l = l_first + tl.arange(0, BLOCK_L)
+                l_last = tl.minimum(l_first + BLOCK_L, L) - 1
+                h = pid // tl.cdiv(L, 128) % Hq
+                b = pid // tl.cdiv(L, 128) // Hq
+                d = tl.arange(0, BLOCK_D).to(INDEX)
+                q = q_desc.load([b, h, l_first, 0]).reshape(BLOCK_L, BLOCK_D)
+                m = tl.full((BLOCK_L,), float("-inf"), tl.float32)
+                p_sum = tl.zeros((BLOCK_L,), tl.float32)
+                o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+                # tiles inside, then the masked one
+                t_inner = tl.maximum(tl.minimum(T, l_first + T + 1 - L), 0) // BLOCK_T * BLOCK_T
+                for t_part in tl.static_range(2):
+                    for t_start in range(
+                        t_inner if t_part == 1 else 0,
+                        tl.minimum(T, l_last + T + 1 - L) if t_part == 1 else t_inner,
+                        BLOCK_T,
+                    ):
+                        t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+                        k = k_desc.load([b, h // (Hq // Hkv), t_start, 0]).reshape(BLOCK_T, BLOCK_D).T
+                        s_sum = tl.dot(q, k, input_precision="ieee")
+                        # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D) for t < l + 1 + T - L
+                        mask = (t[None, :] < T) & ((t + L)[None, :] <= (l + T)[:, None])
+                        m_chunk = reduce_max(
+                            tl.where(mask, s_sum, float("-inf")) if t_part == 1 else s_sum, axis=1
+                        )
+                        m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+                        # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+                        m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+                        m_safe_log2 = m_safe * 1.4426950408889634
+                        e = tl.exp2(
+                            s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634)
+                            - m_safe_log2[:, None],
+                        )
+                        scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+                        p_sum = p_sum * scale
+                        p_sum_chunk = tl.sum(tl.where(mask, e, 0.0) if t_part == 1 else e, axis=1)
+                        p_sum = p_sum + p_sum_chunk
+                        v = v_desc.load([b, h // (Hq // Hkv), t_start, 0]).reshape(BLOCK_T, BLOCK_D)
+                        # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
+                        o_sum = o_sum * scale[:, None]
+                        o_sum = tl.dot(
+                            (tl.where(mask, e, 0.0) if t_part == 1 else e).to(tl.bfloat16),
+                            v,
+                            o_sum,
+                            input_precision="ieee",
+                        )
+                        m = m_new
+                # what is outside the domain was multiplied by 0: if that made NaN, once more without it
+                if any_nan(o_sum):
+                    m = tl.full((BLOCK_L,), float("-inf"), tl.float32)
+                    p_sum = tl.zeros((BLOCK_L,), tl.float32)
+                    o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+                    for t_start in range(0, tl.minimum(T, l_last + T + 1 - L), BLOCK_T):
+                        t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+                        k = k_desc.load([b, h // (Hq // Hkv), t_start, 0]).reshape(BLOCK_T, BLOCK_D).T
+                        s_sum = tl.dot(q, k, input_precision="ieee")
+                        # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D) for t < l + 1 + T - L
+                        mask_2 = (t[None, :] < T) & ((t + L)[None, :] <= (l + T)[:, None])
+                        m_chunk = reduce_max(tl.where(mask_2, s_sum, float("-inf")), axis=1)
+                        m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+                        # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+                        m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+                        m_safe_log2 = m_safe * 1.4426950408889634
+                        e = tl.exp2(
+                            s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634)
+                            - m_safe_log2[:, None],
+                        )
+                        scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+                        p_sum = p_sum * scale
+                        p_sum_chunk = tl.sum(tl.where(mask_2, e, 0.0), axis=1)
+                        p_sum = p_sum + p_sum_chunk
+                        v = v_desc.load([b, h // (Hq // Hkv), t_start, 0]).reshape(BLOCK_T, BLOCK_D)
+                        # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
+                        o_sum = o_sum * scale[:, None]
+                        o_sum = dot_inside(
+                            tl.where(mask_2, e, 0.0).to(tl.bfloat16), v, mask_2, None, o_sum, "ieee"
+                        )
+                        m = m_new
+                # a row without a finite value is what IEEE arithmetic makes of it
+                p_sum = tl.where((m == float("-inf")) & (T > 0) & (l + T + 1 - L > 0), float("nan"), p_sum)
+                # a row without a finite value is what IEEE arithmetic makes of it
+                o_sum = tl.where(
+                    (m[:, None] == float("-inf")) & (T > 0) & ((l + T + 1 - L)[:, None] > 0),
+                    float("nan"),
                     o_sum,
-                    input_precision="ieee",
                 )
-                m = m_new
-        # what is outside the domain was multiplied by 0: if that made NaN, once more without it
-        if any_nan(o_sum):
-            m = tl.full((BLOCK_L,), float("-inf"), tl.float32)
-            p_sum = tl.zeros((BLOCK_L,), tl.float32)
-            o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
-            for t_start in range(0, tl.minimum(T, l_last + T + 1 - L), BLOCK_T):
-                t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
-                k = k_desc.load([b, h // (Hq // Hkv), t_start, 0]).reshape(BLOCK_T, BLOCK_D).T
-                s_sum = tl.dot(q, k, input_precision="ieee")
-                # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h // G, t, d]) / sqrt(D) for t < l + 1 + T - L
-                mask_2 = (t[None, :] < T) & ((t + L)[None, :] <= (l + T)[:, None])
-                m_chunk = reduce_max(tl.where(mask_2, s_sum, float("-inf")), axis=1)
-                m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
-                # before the first finite value the state has no mass: keep exp(-inf - -inf) out
-                m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
-                m_safe_log2 = m_safe * 1.4426950408889634
-                e = tl.exp2(
-                    s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634)
-                    - m_safe_log2[:, None],
+                o = tl.where((T > 0) & ((l + T + 1 - L)[:, None] > 0), o_sum / p_sum[:, None], 0.0)
+                o_at = (
+                    o_ptr
+                    + b * o_stride_B
+                    + h * o_stride_Hq
+                    + l[:, None] * o_stride_L
+                    + d[None, :] * o_stride_D
                 )
-                scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
-                p_sum = p_sum * scale
-                p_sum_chunk = tl.sum(tl.where(mask_2, e, 0.0), axis=1)
-                p_sum = p_sum + p_sum_chunk
-                v = v_desc.load([b, h // (Hq // Hkv), t_start, 0]).reshape(BLOCK_T, BLOCK_D)
-                # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h // G, t, d])
-                o_sum = o_sum * scale[:, None]
-                o_sum = dot_inside(tl.where(mask_2, e, 0.0).to(tl.bfloat16), v, mask_2, None, o_sum, "ieee")
-                m = m_new
-        # a row without a finite value is what IEEE arithmetic makes of it
-        p_sum = tl.where((m == float("-inf")) & (T > 0) & (l + T + 1 - L > 0), float("nan"), p_sum)
-        # a row without a finite value is what IEEE arithmetic makes of it
-        o_sum = tl.where(
-            (m[:, None] == float("-inf")) & (T > 0) & ((l + T + 1 - L)[:, None] > 0), float("nan"), o_sum
-        )
-        o = tl.where((T > 0) & ((l + T + 1 - L)[:, None] > 0), o_sum / p_sum[:, None], 0.0)
-        o_at = o_ptr + b * o_stride_B + h * o_stride_Hq + l[:, None] * o_stride_L + d[None, :] * o_stride_D
-        mask_3 = (l[:, None] < L) & (d[None, :] < D)
-        tl.store(o_at, o, mask=mask_3)
-        # lse[b, h, l] = logsumexp[t](s[b, h, l, t])
-        lse = m + tl.log(p_sum)
-        lse_at = lse_ptr + b * lse_stride_B + h * lse_stride_Hq + l * lse_stride_L
-        tl.store(lse_at, lse, mask=l < L)
+                mask_3 = (l[:, None] < L) & (d[None, :] < D)
+                tl.store(o_at, o, mask=mask_3)
+                # lse[b, h, l] = logsumexp[t](s[b, h, l, t])
+                lse = m + tl.log(p_sum)
+                lse_at = lse_ptr + b * lse_stride_B + h * lse_stride_Hq + l * lse_stride_L
+                tl.store(lse_at, lse, mask=l < L)
 
 
 @triton.jit
@@ -5850,7 +5886,7 @@ def _configure_attention_causal_flash(
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `flash` for one shape."""
-    if launch.chosen(tuned, "_attention_causal_flash_warp_specialised") and specialised and width < 4:
+    if launch.chosen(tuned, "_attention_causal_flash_warp_specialised") and specialised:
         BLOCK_D = launch.power_of_2(D, 16)
         # rows, chunk, slots: what registers and shared memory hold
         own = warps.pick_chain(L, T, BLOCK_D, BLOCK_D, B * Hq, leaving=2)
@@ -5950,7 +5986,7 @@ def _attention_causal__launch(call, dims, q, k, v, o, lse):
     B, Hq, Hkv, L, T, D = dims
     width = max(t.element_size() for t in (q, k, v))
     described = launch.describable(q, k, v, beside=(o, lse))
-    specialised = launch.describable(q, k, v) and warps.storable(o)
+    specialised = launch.describable(q, k, v) and warps.storable(o) and warps.in_halves(q, k, v)
     kernel, grid, options, tiles = _configure_attention_causal_flash(
         B, Hq, L, T, D, width, described, specialised, tuned=call.tuned("flash")
     )
@@ -6075,7 +6111,9 @@ def _attention_causal__launch(call, dims, q, k, v, o, lse):
             INDEX=launch.index_type(o, lse, m_part, p_sum_part, o_sum_part),
         )
     elif kernel is _attention_causal_flash_warp_specialised:
-        marks = call.workspace((B, Hq, L), launch.DTYPES["i32"])
+        marks = call.workspace(
+            (B * Hq * triton.cdiv(L, options["BLOCK_L"]), options["BLOCK_L"]), launch.DTYPES["i32"]
+        )
         call.start(
             kernel,
             grid,
@@ -6094,13 +6132,14 @@ def _attention_causal__launch(call, dims, q, k, v, o, lse):
             INDEX=launch.index_type(q, k, v, o, lse),
         )
         _, grid, options, tiles = _configure_attention_causal_flash(
-            B, Hq, L, T, D, width, described, specialised=False, tuned=call.tuned("flash")
+            B, Hq, L, T, D, width, described, specialised=False
         )
         call.start(
             _attention_causal_flash_mended,
-            grid,
+            launch.resident(grid, 8),
             options,
             *launch.describe((q, k, v, o, lse), tiles),
+            B,
             Hq,
             Hkv,
             L,
@@ -6628,7 +6667,9 @@ def _attention_window_flash_load(
         turn ^= 1
         begin = tl.maximum(l_first + T + 1 - L - W, 0)
         # a tile without a place has one step all the same, in which nothing counts
-        for t_start in range(begin, tl.maximum(tl.minimum(T, l_last + T + 1 - L), begin + 1), BLOCK_T):
+        end = begin + tl.maximum(tl.cdiv(tl.minimum(T, l_last + T + 1 - L) - begin, BLOCK_T) - 1, 0) * BLOCK_T
+        for t_back in range(begin, end + BLOCK_T, BLOCK_T):
+            t_start = begin + end - t_back
             warps.await_free(first_free, first_filled, slot, phase, k_desc.block_type.nbytes)
             warps.bring(k_desc, [b, h, t_start, 0], first_filled, slot, k_tiles)
             warps.await_free(second_free, second_filled, slot, phase, v_desc.block_type.nbytes)
@@ -6728,8 +6769,10 @@ def _attention_window_flash_multiply(
         turn ^= 1
         q = q_tiles.index(0).reshape([BLOCK_L, BLOCK_D]).slice(WHO * 64, 64)
         begin = tl.maximum(l_first + T + 1 - L - W, 0)
-        # the first step by itself: no product is before it
-        t_start = begin
+        # a tile without a place has one step all the same, in which nothing counts
+        end = begin + tl.maximum(tl.cdiv(tl.minimum(T, l_last + T + 1 - L) - begin, BLOCK_T) - 1, 0) * BLOCK_T
+        # the last step first and by itself: no product is before it
+        t_start = end
         warps.await_filled(first_filled, slot, phase)
         k = k_tiles.index(slot).reshape([BLOCK_T, BLOCK_D]).permute((1, 0))
         s_sum = warps.product(q, k, s_sum, never)
@@ -6741,41 +6784,26 @@ def _attention_window_flash_multiply(
         o_sum = o_sum * scale[:, None]
         last, before = slot, phase
         slot, phase = warps.following(slot, phase, STAGES)
-        rest = begin + BLOCK_T
-        # masked tiles at the edge, tiles inside, masked tiles at the other edge
-        t_first = (
-            tl.maximum(l_first + T + 1 - L - W, 0)
+        # masked tiles at the end, tiles inside, masked tiles at the beginning
+        first = (
+            begin
             + tl.cdiv(
                 tl.maximum(
-                    tl.maximum(tl.maximum(l_first + T + 1 - L - W, l_last + T + 1 - L - W), 0)
-                    - (tl.maximum(l_first + T + 1 - L - W, 0)),
-                    0,
+                    tl.maximum(tl.maximum(l_first + T + 1 - L - W, l_last + T + 1 - L - W), 0) - begin, 0
                 ),
                 BLOCK_T,
             )
             * BLOCK_T
         )
-        t_inner = tl.maximum(
-            tl.maximum(l_first + T + 1 - L - W, 0)
-            + tl.maximum(tl.minimum(T, l_first + T + 1 - L) - (tl.maximum(l_first + T + 1 - L - W, 0)), 0)
-            // BLOCK_T
-            * BLOCK_T,
-            t_first,
+        inner = tl.maximum(
+            begin + tl.maximum(tl.minimum(T, l_first + T + 1 - L) - begin, 0) // BLOCK_T * BLOCK_T, first
         )
         for t_part in gl.static_range(3):
             made = warps.packed(made)
-            for t_start in range(
-                tl.maximum(
-                    tl.maximum(l_first + T + 1 - L - W, 0)
-                    if t_part == 0
-                    else (t_first if t_part == 1 else t_inner),
-                    rest,
-                ),
-                tl.minimum(t_first, tl.minimum(T, l_last + T + 1 - L))
-                if t_part == 0
-                else (t_inner if t_part == 1 else tl.minimum(T, l_last + T + 1 - L)),
-                BLOCK_T,
-            ):
+            low = inner if t_part == 0 else (first if t_part == 1 else begin)
+            high = end if t_part == 0 else tl.minimum(inner if t_part == 1 else first, end)
+            for t_back in range(low, high, BLOCK_T):
+                t_start = low + high - BLOCK_T - t_back
                 warps.await_filled(first_filled, slot, phase)
                 k = k_tiles.index(slot).reshape([BLOCK_T, BLOCK_D]).permute((1, 0))
                 s_sum = warps.product(q, k, s_sum, never)
@@ -6799,7 +6827,8 @@ def _attention_window_flash_multiply(
         o_sum = warps.finished(o_sum)
         warps.give_back(second_free, last)
         rows = warps.rows_of(l, RESULT)
-        warps.mark(marks_ptr + (b * H + h) * L + rows, o_sum, rows < L)
+        at = pid * 128 + WHO * 64 + rows % 64
+        warps.mark(marks_ptr + at, o_sum, rows < L)
         l_rows = warps.rows_of(l, RESULT)
         m_rows = warps.rows_of(m, RESULT)
         p_sum_rows = warps.rows_of(p_sum, RESULT)
@@ -6961,12 +6990,13 @@ def _attention_window_flash_warp_specialised(
     )
 
 
-@triton.jit(do_not_specialize=["H", "L", "T", "W"])
+@triton.jit(do_not_specialize=["B", "H", "L", "T", "W"])
 def _attention_window_flash_mended(
     q_desc,
     k_desc,
     v_desc,
     o_ptr,
+    B,
     H,
     L,
     T,
@@ -6989,147 +7019,169 @@ def _attention_window_flash_mended(
     p: online beside p by g = exp(m_old - m_new).
     o: online beside p by g = exp(m_old - m_new).
     """
-    pid = tl.program_id(0).to(INDEX)
-    l_first = (pid % tl.cdiv(L, BLOCK_L)) * BLOCK_L
-    l = l_first + tl.arange(0, BLOCK_L)
-    l_last = tl.minimum(l_first + BLOCK_L, L) - 1
-    h = pid // tl.cdiv(L, BLOCK_L) % H
-    b = pid // tl.cdiv(L, BLOCK_L) // H
-    d = tl.arange(0, BLOCK_D).to(INDEX)
-    # only where the launch before has left NaN: what is outside the domain may have made it
-    if tl.max(tl.load(marks_ptr + (b * H + h) * L + l, mask=l < L, other=0)) != 0:
-        q = q_desc.load([b, h, l_first, 0]).reshape(BLOCK_L, BLOCK_D)
-        m = tl.full((BLOCK_L,), float("-inf"), tl.float32)
-        p_sum = tl.zeros((BLOCK_L,), tl.float32)
-        o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
-        # masked tiles at the edge, tiles inside, masked tiles at the other edge
-        t_first = (
-            tl.maximum(l_first + T + 1 - L - W, 0)
-            + tl.cdiv(
-                tl.maximum(
-                    tl.maximum(tl.maximum(l_first + T + 1 - L - W, l_last + T + 1 - L - W), 0)
-                    - (tl.maximum(l_first + T + 1 - L - W, 0)),
-                    0,
-                ),
-                BLOCK_T,
-            )
-            * BLOCK_T
-        )
-        t_inner = tl.maximum(
-            tl.maximum(l_first + T + 1 - L - W, 0)
-            + tl.maximum(tl.minimum(T, l_first + T + 1 - L) - (tl.maximum(l_first + T + 1 - L - W, 0)), 0)
-            // BLOCK_T
-            * BLOCK_T,
-            t_first,
-        )
-        for t_part in tl.static_range(3):
-            for t_start in range(
-                tl.maximum(l_first + T + 1 - L - W, 0)
-                if t_part == 0
-                else (t_first if t_part == 1 else t_inner),
-                tl.minimum(t_first, tl.minimum(T, l_last + T + 1 - L))
-                if t_part == 0
-                else (t_inner if t_part == 1 else tl.minimum(T, l_last + T + 1 - L)),
-                BLOCK_T,
-            ):
-                t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
-                k = k_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D).T
-                s_sum = tl.dot(q, k, input_precision="ieee")
-                # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h, t, d]) / sqrt(D) for 0 <= l + T - L - t < W
-                mask = (
-                    (t[None, :] < T)
-                    & ((t + L)[None, :] <= (l + T)[:, None])
-                    & ((l + T + 1)[:, None] <= (t + L + W)[None, :])
+    # what is outside the domain was multiplied by 0: tiles in which that left NaN, once more without it
+    per = tl.cdiv(B * H * tl.cdiv(L, 128), tl.num_programs(0))
+    first = tl.program_id(0) * per
+    last = tl.minimum(first + per, B * H * tl.cdiv(L, 128))
+    found = 0
+    for at in range(first * 128, last * 128, 4096):
+        places = at + tl.arange(0, 4096)
+        found |= tl.max(tl.load(marks_ptr + places, mask=places < last * 128, other=0))
+    if found != 0:
+        for part in range(first * (128 // BLOCK_L), last * (128 // BLOCK_L)):
+            marked = marks_ptr + part * BLOCK_L + tl.arange(0, BLOCK_L)
+            if tl.max(tl.load(marked)) != 0:
+                pid = tl.cast(part // (128 // BLOCK_L), INDEX)
+                l_first = (pid % tl.cdiv(L, 128)) * 128 + part % (128 // BLOCK_L) * BLOCK_L
+                l = l_first + tl.arange(0, BLOCK_L)
+                l_last = tl.minimum(l_first + BLOCK_L, L) - 1
+                h = pid // tl.cdiv(L, 128) % H
+                b = pid // tl.cdiv(L, 128) // H
+                d = tl.arange(0, BLOCK_D).to(INDEX)
+                q = q_desc.load([b, h, l_first, 0]).reshape(BLOCK_L, BLOCK_D)
+                m = tl.full((BLOCK_L,), float("-inf"), tl.float32)
+                p_sum = tl.zeros((BLOCK_L,), tl.float32)
+                o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+                # masked tiles at the edge, tiles inside, masked tiles at the other edge
+                t_first = (
+                    tl.maximum(l_first + T + 1 - L - W, 0)
+                    + tl.cdiv(
+                        tl.maximum(
+                            tl.maximum(tl.maximum(l_first + T + 1 - L - W, l_last + T + 1 - L - W), 0)
+                            - (tl.maximum(l_first + T + 1 - L - W, 0)),
+                            0,
+                        ),
+                        BLOCK_T,
+                    )
+                    * BLOCK_T
                 )
-                m_chunk = reduce_max(tl.where(mask, s_sum, float("-inf")) if t_part != 1 else s_sum, axis=1)
-                m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
-                # before the first finite value the state has no mass: keep exp(-inf - -inf) out
-                m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
-                m_safe_log2 = m_safe * 1.4426950408889634
-                e = tl.exp2(
-                    s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634)
-                    - m_safe_log2[:, None],
+                t_inner = tl.maximum(
+                    tl.maximum(l_first + T + 1 - L - W, 0)
+                    + tl.maximum(
+                        tl.minimum(T, l_first + T + 1 - L) - (tl.maximum(l_first + T + 1 - L - W, 0)), 0
+                    )
+                    // BLOCK_T
+                    * BLOCK_T,
+                    t_first,
                 )
-                scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
-                p_sum = p_sum * scale
-                p_sum_chunk = tl.sum(tl.where(mask, e, 0.0) if t_part != 1 else e, axis=1)
-                p_sum = p_sum + p_sum_chunk
-                v = v_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D)
-                # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h, t, d])
-                o_sum = o_sum * scale[:, None]
-                o_sum = tl.dot(
-                    (tl.where(mask, e, 0.0) if t_part != 1 else e).to(tl.bfloat16),
-                    v,
+                for t_part in tl.static_range(3):
+                    for t_start in range(
+                        tl.maximum(l_first + T + 1 - L - W, 0)
+                        if t_part == 0
+                        else (t_first if t_part == 1 else t_inner),
+                        tl.minimum(t_first, tl.minimum(T, l_last + T + 1 - L))
+                        if t_part == 0
+                        else (t_inner if t_part == 1 else tl.minimum(T, l_last + T + 1 - L)),
+                        BLOCK_T,
+                    ):
+                        t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+                        k = k_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D).T
+                        s_sum = tl.dot(q, k, input_precision="ieee")
+                        # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h, t, d]) / sqrt(D) for 0 <= l + T - L - t < W
+                        mask = (
+                            (t[None, :] < T)
+                            & ((t + L)[None, :] <= (l + T)[:, None])
+                            & ((l + T + 1)[:, None] <= (t + L + W)[None, :])
+                        )
+                        m_chunk = reduce_max(
+                            tl.where(mask, s_sum, float("-inf")) if t_part != 1 else s_sum, axis=1
+                        )
+                        m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+                        # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+                        m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+                        m_safe_log2 = m_safe * 1.4426950408889634
+                        e = tl.exp2(
+                            s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634)
+                            - m_safe_log2[:, None],
+                        )
+                        scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+                        p_sum = p_sum * scale
+                        p_sum_chunk = tl.sum(tl.where(mask, e, 0.0) if t_part != 1 else e, axis=1)
+                        p_sum = p_sum + p_sum_chunk
+                        v = v_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D)
+                        # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h, t, d])
+                        o_sum = o_sum * scale[:, None]
+                        o_sum = tl.dot(
+                            (tl.where(mask, e, 0.0) if t_part != 1 else e).to(tl.bfloat16),
+                            v,
+                            o_sum,
+                            input_precision="ieee",
+                        )
+                        m = m_new
+                # what is outside the domain was multiplied by 0: if that made NaN, once more without it
+                if any_nan(o_sum):
+                    m = tl.full((BLOCK_L,), float("-inf"), tl.float32)
+                    p_sum = tl.zeros((BLOCK_L,), tl.float32)
+                    o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
+                    for t_start in range(
+                        tl.maximum(l_first + T + 1 - L - W, 0), tl.minimum(T, l_last + T + 1 - L), BLOCK_T
+                    ):
+                        t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
+                        k = k_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D).T
+                        s_sum = tl.dot(q, k, input_precision="ieee")
+                        # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h, t, d]) / sqrt(D) for 0 <= l + T - L - t < W
+                        mask_2 = (
+                            (t[None, :] < T)
+                            & ((t + L)[None, :] <= (l + T)[:, None])
+                            & ((l + T + 1)[:, None] <= (t + L + W)[None, :])
+                        )
+                        m_chunk = reduce_max(tl.where(mask_2, s_sum, float("-inf")), axis=1)
+                        m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
+                        # before the first finite value the state has no mass: keep exp(-inf - -inf) out
+                        m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
+                        m_safe_log2 = m_safe * 1.4426950408889634
+                        e = tl.exp2(
+                            s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634)
+                            - m_safe_log2[:, None],
+                        )
+                        scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
+                        p_sum = p_sum * scale
+                        p_sum_chunk = tl.sum(tl.where(mask_2, e, 0.0), axis=1)
+                        p_sum = p_sum + p_sum_chunk
+                        v = v_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D)
+                        # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h, t, d])
+                        o_sum = o_sum * scale[:, None]
+                        o_sum = dot_inside(
+                            tl.where(mask_2, e, 0.0).to(tl.bfloat16), v, mask_2, None, o_sum, "ieee"
+                        )
+                        m = m_new
+                # a row without a finite value is what IEEE arithmetic makes of it
+                p_sum = tl.where(
+                    (m == float("-inf"))
+                    & (T > 0)
+                    & (l + T + 1 - L > 0)
+                    & (l + T + 1 - L - W < T)
+                    & (l + T + 1 - L - W < l + T + 1 - L),
+                    float("nan"),
+                    p_sum,
+                )
+                # a row without a finite value is what IEEE arithmetic makes of it
+                o_sum = tl.where(
+                    (m[:, None] == float("-inf"))
+                    & (T > 0)
+                    & ((l + T + 1 - L)[:, None] > 0)
+                    & ((l + T + 1 - L - W)[:, None] < T)
+                    & ((l + T + 1 - L - W)[:, None] < (l + T + 1 - L)[:, None]),
+                    float("nan"),
                     o_sum,
-                    input_precision="ieee",
                 )
-                m = m_new
-        # what is outside the domain was multiplied by 0: if that made NaN, once more without it
-        if any_nan(o_sum):
-            m = tl.full((BLOCK_L,), float("-inf"), tl.float32)
-            p_sum = tl.zeros((BLOCK_L,), tl.float32)
-            o_sum = tl.zeros((BLOCK_L, BLOCK_D), tl.float32)
-            for t_start in range(
-                tl.maximum(l_first + T + 1 - L - W, 0), tl.minimum(T, l_last + T + 1 - L), BLOCK_T
-            ):
-                t = (t_start + tl.arange(0, BLOCK_T)).to(INDEX)
-                k = k_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D).T
-                s_sum = tl.dot(q, k, input_precision="ieee")
-                # s[b, h, l, t] = sum[d](q[b, h, l, d] * k[b, h, t, d]) / sqrt(D) for 0 <= l + T - L - t < W
-                mask_2 = (
-                    (t[None, :] < T)
-                    & ((t + L)[None, :] <= (l + T)[:, None])
-                    & ((l + T + 1)[:, None] <= (t + L + W)[None, :])
+                o = tl.where(
+                    (T > 0)
+                    & ((l + T + 1 - L)[:, None] > 0)
+                    & ((l + T + 1 - L - W)[:, None] < T)
+                    & ((l + T + 1 - L - W)[:, None] < (l + T + 1 - L)[:, None]),
+                    o_sum / p_sum[:, None],
+                    0.0,
                 )
-                m_chunk = reduce_max(tl.where(mask_2, s_sum, float("-inf")), axis=1)
-                m_new = maximum(m, m_chunk * (1.0 / tl.sqrt(tl.cast(D, tl.float32))))
-                # before the first finite value the state has no mass: keep exp(-inf - -inf) out
-                m_safe = tl.where(m_new == float("-inf"), 0.0, m_new)
-                m_safe_log2 = m_safe * 1.4426950408889634
-                e = tl.exp2(
-                    s_sum * (1.0 / tl.sqrt(tl.cast(D, tl.float32)) * 1.4426950408889634)
-                    - m_safe_log2[:, None],
+                o_at = (
+                    o_ptr
+                    + b * o_stride_B
+                    + h * o_stride_H
+                    + l[:, None] * o_stride_L
+                    + d[None, :] * o_stride_D
                 )
-                scale = tl.exp2(m * 1.4426950408889634 - m_safe_log2)
-                p_sum = p_sum * scale
-                p_sum_chunk = tl.sum(tl.where(mask_2, e, 0.0), axis=1)
-                p_sum = p_sum + p_sum_chunk
-                v = v_desc.load([b, h, t_start, 0]).reshape(BLOCK_T, BLOCK_D)
-                # o[b, h, l, d] = sum[t] using bf16 (p[b, h, l, t] * v[b, h, t, d])
-                o_sum = o_sum * scale[:, None]
-                o_sum = dot_inside(tl.where(mask_2, e, 0.0).to(tl.bfloat16), v, mask_2, None, o_sum, "ieee")
-                m = m_new
-        # a row without a finite value is what IEEE arithmetic makes of it
-        p_sum = tl.where(
-            (m == float("-inf"))
-            & (T > 0)
-            & (l + T + 1 - L > 0)
-            & (l + T + 1 - L - W < T)
-            & (l + T + 1 - L - W < l + T + 1 - L),
-            float("nan"),
-            p_sum,
-        )
-        # a row without a finite value is what IEEE arithmetic makes of it
-        o_sum = tl.where(
-            (m[:, None] == float("-inf"))
-            & (T > 0)
-            & ((l + T + 1 - L)[:, None] > 0)
-            & ((l + T + 1 - L - W)[:, None] < T)
-            & ((l + T + 1 - L - W)[:, None] < (l + T + 1 - L)[:, None]),
-            float("nan"),
-            o_sum,
-        )
-        o = tl.where(
-            (T > 0)
-            & ((l + T + 1 - L)[:, None] > 0)
-            & ((l + T + 1 - L - W)[:, None] < T)
-            & ((l + T + 1 - L - W)[:, None] < (l + T + 1 - L)[:, None]),
-            o_sum / p_sum[:, None],
-            0.0,
-        )
-        o_at = o_ptr + b * o_stride_B + h * o_stride_H + l[:, None] * o_stride_L + d[None, :] * o_stride_D
-        mask_3 = (l[:, None] < L) & (d[None, :] < D)
-        tl.store(o_at, o, mask=mask_3)
+                mask_3 = (l[:, None] < L) & (d[None, :] < D)
+                tl.store(o_at, o, mask=mask_3)
 
 
 @triton.jit
@@ -7728,7 +7780,7 @@ def _configure_attention_window_flash(
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `flash` for one shape."""
-    if launch.chosen(tuned, "_attention_window_flash_warp_specialised") and specialised and width < 4:
+    if launch.chosen(tuned, "_attention_window_flash_warp_specialised") and specialised:
         BLOCK_D = launch.power_of_2(D, 16)
         # rows, chunk, slots: what registers and shared memory hold
         own = warps.pick_chain(L, T, BLOCK_D, BLOCK_D, B * H, leaving=2)
@@ -7820,7 +7872,7 @@ def _attention_window__launch(call, dims, q, k, v, W, o):
     B, H, L, T, W, D = dims
     width = max(t.element_size() for t in (q, k, v))
     described = launch.describable(q, k, v, beside=(o,))
-    specialised = launch.describable(q, k, v) and warps.storable(o)
+    specialised = launch.describable(q, k, v) and warps.storable(o) and warps.in_halves(q, k, v)
     kernel, grid, options, tiles = _configure_attention_window_flash(
         B, H, L, T, D, width, described, specialised, tuned=call.tuned("flash")
     )
@@ -7942,7 +7994,9 @@ def _attention_window__launch(call, dims, q, k, v, W, o):
             INDEX=launch.index_type(o, m_part, p_sum_part, o_sum_part),
         )
     elif kernel is _attention_window_flash_warp_specialised:
-        marks = call.workspace((B, H, L), launch.DTYPES["i32"])
+        marks = call.workspace(
+            (B * H * triton.cdiv(L, options["BLOCK_L"]), options["BLOCK_L"]), launch.DTYPES["i32"]
+        )
         call.start(
             kernel,
             grid,
@@ -7958,13 +8012,14 @@ def _attention_window__launch(call, dims, q, k, v, W, o):
             INDEX=launch.index_type(q, k, v, o),
         )
         _, grid, options, tiles = _configure_attention_window_flash(
-            B, H, L, T, D, width, described, specialised=False, tuned=call.tuned("flash")
+            B, H, L, T, D, width, described, specialised=False
         )
         call.start(
             _attention_window_flash_mended,
-            grid,
+            launch.resident(grid, 8),
             options,
             *launch.describe((q, k, v, o), tiles),
+            B,
             H,
             L,
             T,

@@ -659,7 +659,9 @@ def _latent_block_attend_load(
         turn ^= 1
         begin = 0
         # a tile without a place has one step all the same, in which nothing counts
-        for j_start in range(begin, tl.maximum(L, begin + 1), BLOCK_J):
+        end = begin + tl.maximum(tl.cdiv(L, BLOCK_J) - 1, 0) * BLOCK_J
+        for j_back in range(begin, end + BLOCK_J, BLOCK_J):
+            j_start = begin + end - j_back
             warps.await_free(first_free, first_filled, slot, phase, k_desc.block_type.nbytes)
             warps.bring(k_desc, [b, h, j_start, 0], first_filled, slot, k_tiles)
             warps.await_free(second_free, second_filled, slot, phase, v_desc.block_type.nbytes)
@@ -748,8 +750,10 @@ def _latent_block_attend_multiply(
         turn ^= 1
         q = q_tiles.index(0).reshape([BLOCK_I, BLOCK_D]).slice(WHO * 64, 64)
         begin = 0
-        # the first step by itself: no product is before it
-        j_start = begin
+        # a tile without a place has one step all the same, in which nothing counts
+        end = begin + tl.maximum(tl.cdiv(L, BLOCK_J) - 1, 0) * BLOCK_J
+        # the last step first and by itself: no product is before it
+        j_start = end
         warps.await_filled(first_filled, slot, phase)
         k = k_tiles.index(slot).reshape([BLOCK_J, BLOCK_D]).permute((1, 0))
         s = warps.product(q, k, s, never)
@@ -761,13 +765,14 @@ def _latent_block_attend_multiply(
         o_sum = o_sum * scale[:, None]
         last, before = slot, phase
         slot, phase = warps.following(slot, phase, STAGES)
-        rest = begin + BLOCK_J
-        # tiles inside, then the masked one
-        j_inner = L // BLOCK_J * BLOCK_J
+        # masked tiles at the end, tiles inside
+        inner = tl.maximum(begin + tl.maximum(L - begin, 0) // BLOCK_J * BLOCK_J, begin)
         for j_part in gl.static_range(2):
-            for j_start in range(
-                tl.maximum(j_inner if j_part == 1 else 0, rest), L if j_part == 1 else j_inner, BLOCK_J
-            ):
+            made = warps.packed(made)
+            low = inner if j_part == 0 else begin
+            high = end if j_part == 0 else tl.minimum(inner, end)
+            for j_back in range(low, high, BLOCK_J):
+                j_start = low + high - BLOCK_J - j_back
                 warps.await_filled(first_filled, slot, phase)
                 k = k_tiles.index(slot).reshape([BLOCK_J, BLOCK_D]).permute((1, 0))
                 s = warps.product(q, k, s, never)
@@ -777,7 +782,7 @@ def _latent_block_attend_multiply(
                 s = warps.all_but((s,), 1)[0]
                 warps.give_back(first_free, slot)
                 made, m, p_sum, scale = _latent_block_attend_step(
-                    b, h, i, j_start, m, p_sum, s, L, D, BLOCK_J, INDEX, LAYOUT, RESULT, j_part == 1
+                    b, h, i, j_start, m, p_sum, s, L, D, BLOCK_J, INDEX, LAYOUT, RESULT, j_part != 1
                 )
                 o_sum = warps.finished(o_sum)
                 warps.give_back(second_free, last)
@@ -1745,7 +1750,7 @@ def _configure_latent_block_attend(
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `attend` for one shape."""
-    if launch.chosen(tuned, "_latent_block_attend_warp_specialised") and specialised and width < 4:
+    if launch.chosen(tuned, "_latent_block_attend_warp_specialised") and specialised:
         BLOCK_D = launch.power_of_2(D, 16)
         # rows, chunk, slots: what registers and shared memory hold
         own = warps.pick_chain(L, L, BLOCK_D, BLOCK_D, B * H, leaving=2)
@@ -2229,7 +2234,7 @@ def _latent_block__launch(call, dims, x, wq, wk, wv, wo, y):
         )
     width = max(t.element_size() for t in (q, k, v))
     described = launch.describable(q, k, v, beside=(o,))
-    specialised = launch.describable(q, k, v) and warps.storable(o)
+    specialised = launch.describable(q, k, v) and warps.storable(o) and warps.in_halves(q, k, v)
     kernel, grid, options, tiles = _configure_latent_block_attend(
         B, L, H, D, width, described, specialised, tuned=call.tuned("attend")
     )
@@ -3142,7 +3147,9 @@ def _latent_block__three_kernels_attend_load(
         turn ^= 1
         begin = 0
         # a tile without a place has one step all the same, in which nothing counts
-        for j_start in range(begin, tl.maximum(L, begin + 1), BLOCK_J):
+        end = begin + tl.maximum(tl.cdiv(L, BLOCK_J) - 1, 0) * BLOCK_J
+        for j_back in range(begin, end + BLOCK_J, BLOCK_J):
+            j_start = begin + end - j_back
             warps.await_free(first_free, first_filled, slot, phase, k_desc.block_type.nbytes)
             warps.bring(k_desc, [b, h, j_start, 0], first_filled, slot, k_tiles)
             warps.await_free(second_free, second_filled, slot, phase, v_desc.block_type.nbytes)
@@ -3231,8 +3238,10 @@ def _latent_block__three_kernels_attend_multiply(
         turn ^= 1
         q = q_tiles.index(0).reshape([BLOCK_I, BLOCK_D]).slice(WHO * 64, 64)
         begin = 0
-        # the first step by itself: no product is before it
-        j_start = begin
+        # a tile without a place has one step all the same, in which nothing counts
+        end = begin + tl.maximum(tl.cdiv(L, BLOCK_J) - 1, 0) * BLOCK_J
+        # the last step first and by itself: no product is before it
+        j_start = end
         warps.await_filled(first_filled, slot, phase)
         k = k_tiles.index(slot).reshape([BLOCK_J, BLOCK_D]).permute((1, 0))
         s = warps.product(q, k, s, never)
@@ -3244,13 +3253,14 @@ def _latent_block__three_kernels_attend_multiply(
         o_sum = o_sum * scale[:, None]
         last, before = slot, phase
         slot, phase = warps.following(slot, phase, STAGES)
-        rest = begin + BLOCK_J
-        # tiles inside, then the masked one
-        j_inner = L // BLOCK_J * BLOCK_J
+        # masked tiles at the end, tiles inside
+        inner = tl.maximum(begin + tl.maximum(L - begin, 0) // BLOCK_J * BLOCK_J, begin)
         for j_part in gl.static_range(2):
-            for j_start in range(
-                tl.maximum(j_inner if j_part == 1 else 0, rest), L if j_part == 1 else j_inner, BLOCK_J
-            ):
+            made = warps.packed(made)
+            low = inner if j_part == 0 else begin
+            high = end if j_part == 0 else tl.minimum(inner, end)
+            for j_back in range(low, high, BLOCK_J):
+                j_start = low + high - BLOCK_J - j_back
                 warps.await_filled(first_filled, slot, phase)
                 k = k_tiles.index(slot).reshape([BLOCK_J, BLOCK_D]).permute((1, 0))
                 s = warps.product(q, k, s, never)
@@ -3260,7 +3270,7 @@ def _latent_block__three_kernels_attend_multiply(
                 s = warps.all_but((s,), 1)[0]
                 warps.give_back(first_free, slot)
                 made, m, p_sum, scale = _latent_block__three_kernels_attend_step(
-                    b, h, i, j_start, m, p_sum, s, L, D, BLOCK_J, INDEX, LAYOUT, RESULT, j_part == 1
+                    b, h, i, j_start, m, p_sum, s, L, D, BLOCK_J, INDEX, LAYOUT, RESULT, j_part != 1
                 )
                 o_sum = warps.finished(o_sum)
                 warps.give_back(second_free, last)
@@ -4232,11 +4242,7 @@ def _configure_latent_block__three_kernels_attend(
     tuned: launch.Tuning = launch.UNTUNED,
 ):
     """Kernel, grid and launch options of `attend` for one shape."""
-    if (
-        launch.chosen(tuned, "_latent_block__three_kernels_attend_warp_specialised")
-        and specialised
-        and width < 4
-    ):
+    if launch.chosen(tuned, "_latent_block__three_kernels_attend_warp_specialised") and specialised:
         BLOCK_D = launch.power_of_2(D, 16)
         # rows, chunk, slots: what registers and shared memory hold
         own = warps.pick_chain(L, L, BLOCK_D, BLOCK_D, B * H, leaving=2)
@@ -4726,7 +4732,7 @@ def _latent_block__three_kernels__launch(call, dims, x, wq, wk, wv, wo, y):
         )
     width = max(t.element_size() for t in (q, k, v))
     described = launch.describable(q, k, v, beside=(o,))
-    specialised = launch.describable(q, k, v) and warps.storable(o)
+    specialised = launch.describable(q, k, v) and warps.storable(o) and warps.in_halves(q, k, v)
     kernel, grid, options, tiles = _configure_latent_block__three_kernels_attend(
         B, L, H, D, width, described, specialised, tuned=call.tuned("attend")
     )
