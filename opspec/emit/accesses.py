@@ -55,10 +55,11 @@ class Accesses:
         backwards: bool = False,
         overlap: Overlap = Overlap(),  # noqa: B008 - frozen
         full: bool = False,
+        large: bool = False,
     ) -> None:
         self.program, self.name, self.tiles = program, name, tiles
         self.backwards, self.overlap = backwards, overlap
-        self.full = full
+        self.full, self.large = full, large and not tiles
         # what holds for every element of a tile that is full
         self.ends = frozenset(inside(a.name, a.extent) for a in program.axes if a.blocked and full)
         self.placed = {a for tile in tiles.values() for a in tile}
@@ -158,6 +159,12 @@ class Accesses:
         first = self.started.get(axis)
         if axis in self.shared:
             first = self.names.get(f"{axis}.first")
+        if first is None and self.large and divisor.constant is None and axis in self.blocks:
+            near = self.names.get(f"{axis}.first")
+            if near is not None and not divisor.free_indices() and not divisor.tensors():
+                return self.x.call("quotients_near", near, self.names[axis], self.x.integer(divisor, ())[0])[
+                    0
+                ]
         if first is None or divisor.free_indices() or divisor.tensors():
             return None
         if divisor.constant is not None and not (self.narrow.packed and axis in self.started):
@@ -394,7 +401,7 @@ class Accesses:
             args.append(f"mask={early or self.mask(s.masks, s.axes)}")
         if s.tensor in self.overlap.kept and self.sweep is None:
             args.append('eviction_policy="evict_last"')
-        elif self.policy(s.at):
+        elif s.tensor in self.overlap.passed or self.policy(s.at):
             args.append('eviction_policy="evict_first"')
         self.put(f"tl.store({', '.join(args)})")
 

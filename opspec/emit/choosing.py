@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from opspec.emit.configure import Choice
 from opspec.emit.describe import Units
 from opspec.emit.host import host_int, tuple_text
+from opspec.emit.joined import Joined
 from opspec.emit.kernel_launch import (
     SEGMENTS,
     AnyLength,
@@ -96,9 +97,9 @@ class Choosing:
                 body.append(f"steps = {turned[0]}")
                 body.append(f'options["num_stages"] = {turned[1]}')
             body.append(f'options = launch.over(options, tuned, "{text.name}")')
-            if "FULL" in text.constexprs:
-                filled = self._filled(k, text) if k.lengths is None else k.lengths.lengths.fills
-                body.append(f'options["FULL"] = {filled}')
+            own = None if k.lengths is None else k.lengths.lengths
+            if "FULL" in text.constexprs and not isinstance(own, Joined):
+                body.append(f'options["FULL"] = {self._filled(k, text) if own is None else own.fills}')
             for edge, (extent, block) in text.edges.items():
                 whole = host_int(extent, self.names)
                 if edge.startswith("SPANS"):
@@ -142,7 +143,7 @@ class Choosing:
         grid = self._grid(k, k.texts[0]).replace(f'options["{rows}"]', f"{rows}")
         body.append(f"return kernel, {grid}, options")
         test = " and ".join(t for t in (own.lengths.test, f'launch.chosen(tuned, "{name}")') if t)
-        return [f"if {test}:", *("    " + line for line in body)]
+        return [*own.lengths.before, f"if {test}:", *("    " + line for line in body)]
 
     def _specialised(self, k: KernelLaunch, text: KernelText, warps: KernelText, choice: Choice) -> list[str]:
         """The lines that choose the kernel whose warps have roles, where its tiles fill a device."""

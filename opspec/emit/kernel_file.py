@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from opspec.emit.costs import cost_function, cost_text
 from opspec.emit.docstrings import function_doc, kernel_doc
 from opspec.emit.host import safe_doc
+from opspec.emit.joined import Joined
 from opspec.emit.kernel_launch import KernelLaunch
 from opspec.emit.kernel_models import (
     ConfigureModel,
@@ -129,8 +130,13 @@ def _function_model(
             kernels += [_role_model(role) for role in (text.roles.functions if text.roles else ())]
             kernels.append(_kernel_model(op, k.plan, text, kernel_doc(k.plan, variant, text)))
         if k.lengths is not None:
-            doc = safe_doc(lengths_doc(k.lengths.lengths))
-            text = k.lengths.text
+            text, own = k.lengths.text, k.lengths.lengths
+            if isinstance(own, Joined):
+                held = f"all parts at once where {own.block} holds them, else streamed."
+                doc = f"A small shape whole; {held}" if own.small is not None else f"A{held[1:]}"
+                kernels.append(_kernel_model(op, k.plan, text, doc))
+                continue
+            doc = safe_doc(lengths_doc(own))
             kept = unspecialised_odd(op, k.plan, text, identifiers(op))
             names = f"do_not_specialize=[{', '.join(map(quoted, kept))}]"
             made = f"{odd(text.name)} = triton.jit("

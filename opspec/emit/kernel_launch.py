@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from opspec.emit.configure import Choice
+from opspec.emit.joined import Joined
 from opspec.emit.lengths import Lengths
 from opspec.emit.signature import KernelText, Overlap, descriptor, pointer
 from opspec.ir.program import Tensor
@@ -24,7 +25,7 @@ TOGETHER = 16  # tiles of rows that walk the parts of a stream side by side
 class AnyLength:
     """The kernel that holds the variants of another for rows of any length, and the constants of each class."""
 
-    lengths: Lengths
+    lengths: Lengths | Joined
     text: KernelText
 
 
@@ -57,11 +58,15 @@ class KernelLaunch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instead:
-    """One launch in place of ``covers`` others, where a program holds what it has to do at once: ``test`` admits it."""
+    """One launch in place of ``covers`` others, where a program holds what it has to do at once: ``test`` admits it.
+
+    ``by``: that of these others whose kernel has a branch for it.
+    """
 
     launch: KernelLaunch
     covers: int
     test: str
+    by: KernelLaunch | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -125,7 +125,10 @@ class _Launcher(Starts):
             count = rest[0].instead.covers if rest[0].instead is not None else 1
             grouped.append(rest[:count])
             rest = rest[count:]
-        alone = [k[0] if k[0].instead is None else k[0].instead.launch for k in grouped]
+        alone: list[KernelLaunch] = []
+        for several in grouped:
+            own = several[0].instead
+            alone += [several[0]] if own is None else several if own.by is not None else [own.launch]
         self._workspace(alone, every=alone == list(self.launches))
         for several in grouped:
             own = several[0].instead
@@ -133,7 +136,10 @@ class _Launcher(Starts):
                 made += self._launch(several[0])
                 continue
             outer, self.lines = self.lines, []
-            made += self._launch(own.launch)
+            if own.by is None:
+                made += self._launch(own.launch)
+            else:
+                self._launch(own.by, small=True)
             small, self.lines = self.lines, []
             self._workspace(several, every=False)
             for k in several:
@@ -141,6 +147,9 @@ class _Launcher(Starts):
             large, self.lines = self.lines, outer
             self.lines += defining(list(own.launch.choices[0].lines), own.test)
             test = own.test[1:-1] if own.test.startswith("(") and own.test.endswith(")") else own.test
+            if own.by is not None and own.by.lengths is not None:
+                name = own.by.plan.block.name
+                test += f' and launch.chosen(call.tuned("{name}"), "{own.by.lengths.text.name}")'
             self.lines += [f"if {test}:", *("    " + line for line in small)]
             self.lines += ["else:", *("    " + line for line in large)]
         return made

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from opspec.emit.configure import Sizes, configure, stream_steps, stream_warps
+from opspec.emit.joined import Joined, joined, print_joined, small_of
 from opspec.emit.kept_lengths import kept_of_any_length
 from opspec.emit.kernel_launch import AnyLength, Instead, KernelLaunch
-from opspec.emit.lengths import Stream, any_length, operand, print_lengths
+from opspec.emit.lengths import Lengths, Stream, any_length, operand, print_lengths
 from opspec.emit.meeting import early, overlaps, reads, runs_backwards
 from opspec.emit.names import escape, shorten
 from opspec.emit.planning import BoundaryPlans
+from opspec.emit.row_choice import FOLDING
 from opspec.emit.signature import (
     KernelText,
     Overlap,
@@ -21,6 +23,7 @@ from opspec.emit.signature import (
     pointer,
     stride,
 )
+from opspec.emit.specialise import unspecialised
 from opspec.emit.triton import print_kernel
 from opspec.emit.warp_chained import print_warp_chained
 from opspec.emit.warp_specialised import print_warp_specialised
@@ -51,24 +54,60 @@ def launches_of(
         if k in planned.whole:
             whole, covers = planned.whole[k]
             end = k + covers
-            instead = _launch(module, whole, limits, sizes, None, None, _Made(parted=True))
+            instead = _launch(module, whole, limits, sizes, None, None, _Made(whole=True))
             launch = replace(launch, instead=_instead(instead, covers))
         chain.append(launch)
         found.append(launch)
+        if k + 1 == end and len(chain) > 2:
+            found[-len(chain) : -len(chain) + 2] = _with_small(chain[0], chain[1])
     return tuple(found)
+
+
+def _with_small(first: KernelLaunch, join: KernelLaunch) -> tuple[KernelLaunch, KernelLaunch]:
+    """Both with what small shapes launch as a branch of the second one's kernel, where that has as many programs and
+    knows as much of what it is given."""
+    own, lengths, op = first.instead, join.lengths, join.plan.block.op
+    if (
+        own is None
+        or lengths is None
+        or not isinstance(lengths.lengths, Joined)
+        or own.launch.lengths is not None
+    ):
+        return first, join
+    (text,), (variant,) = own.launch.texts, own.launch.plan.variants
+    programs = [
+        [a.extent for a in v.program.axes if a.role == "grid"] for v in (variant, join.plan.variants[0])
+    ]
+    blocked = any(a.blocked for a in variant.program.axes if a.role == "grid")
+    plain = {*text.params} & {*identifiers(op).values()} - {*unspecialised(op, own.launch.plan, text)}
+    if programs[0] != programs[1] or blocked or plain & {*unspecialised(op, join.plan, join.texts[0])}:
+        return first, join
+    small = small_of(text, own.launch.choices[0], own.test, join.texts[0].params)
+    if small is None:
+        return first, join
+    joins = replace(lengths.lengths, small=small)
+    both = replace(lengths, lengths=joins, text=print_joined(lengths.text.name, join.texts, joins))
+    join = replace(join, lengths=both)
+    return replace(first, instead=replace(own, by=join)), join
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Made:
-    """How the compiler has made a launch. ``parted``: it takes parts of a block, or all of it in place of these, so
-    that no length that a workload states is its own; ``joins``: it joins parts; ``read``: what the launches before it that
+    """How the compiler has made a launch. ``parted``: it takes parts of a block; ``whole``: all of it in place of
+    these; in both no length that a workload states is its own; ``joins``: it joins parts; ``read``: what the launches before it that
     are made of the same block have read; ``backwards``: whether its programs go from the last to the first, where that is known.
     """
 
     parted: bool = False
+    whole: bool = False
     joins: bool = False
     read: frozenset[str] | None = None
     backwards: bool | None = None
+
+    @property
+    def large(self) -> bool:
+        """Whether it goes through tensors of which a workload has much."""
+        return (self.parted or self.read is not None) and not self.joins
 
 
 def _launch(
@@ -83,8 +122,6 @@ def _launch(
     """One launch; ``later``: those behind it, where an op's launches are the blocks as they were written."""
     op, boundary = plan.block.op, plan.block.boundary
     cases = [dict(dims) for w in module.workloads_of(op.name) for _, dims in w.cases]
-    if made.joins and any(v.roles.stream for v in plan.variants):
-        plan = replace(plan, variants=tuple(v for v in plan.variants if v.roles.stream))
     base = f"_{escape(op.name)}_{plan.block.name}"
     if boundary:
         base = f"_{op.name}__{boundary}_{plan.block.name}"
@@ -97,7 +134,7 @@ def _launch(
         if made.read is not None and overlap.waits:
             overlap = early(op, plan, later, made.read, overlap)
     texts = [
-        _variant_text(v, f"{base}{label}", sizes, overlap, backwards=backwards)
+        _variant_text(v, f"{base}{label}", sizes, overlap, backwards=backwards, large=made.large)
         for v, label in zip(plan.variants, _labels(plan), strict=True)
     ]
     merged = _same_parameters(op, plan, texts)
@@ -106,6 +143,8 @@ def _launch(
         configure(plan.graph, v, t, identifiers(op), limits, sizes, cases, last=k == last, joins=made.joins)
         for k, (v, t) in enumerate(zip(plan.variants, merged, strict=True))
     )
+    if made.parted:  # a warp of large columns
+        choices = tuple(replace(c, registers=FOLDING) if c.warps == "1" else c for c in choices)
     always = next(k for k, c in enumerate(choices) if c.test is None)
     if always < last:  # what stands behind it is never chosen
         plan = replace(plan, variants=plan.variants[: always + 1])
@@ -127,10 +166,13 @@ def _with_any_length(
 ) -> KernelLaunch:
     """The launch with a kernel for rows of any length, where its rows are such; ``texts``: of its variants as printed."""
     plan, op, last = launch.plan, launch.plan.block.op, len(launch.texts) - 1
+    join = joined(plan, launch.texts, launch.choices, identifiers(op)) if made.joins else None
+    if join is not None:
+        return replace(launch, lengths=AnyLength(lengths=join, text=print_joined(base, launch.texts, join)))
     if last != 1 and plan.variants[0].roles.kept is None:
         return launch
     workloads = module.workloads_of(op.name)
-    stated = [dict(w.cases[0][1]) for w in workloads if len(w.cases) == 1 and not made.parted]
+    stated = [dict(w.cases[0][1]) for w in workloads if len(w.cases) == 1 and not (made.parted or made.whole)]
     streamed = plan.variants[-1]
     stream = Stream(
         warps=stream_warps(streamed, sizes),
@@ -167,11 +209,11 @@ def _labels(plan: Plan) -> list[str]:
 
 
 def _variant_text(
-    variant: Variant, name: str, sizes: Sizes, overlap: Overlap, *, backwards: bool
+    variant: Variant, name: str, sizes: Sizes, overlap: Overlap, *, backwards: bool, large: bool
 ) -> KernelText:
     """The kernels of one variant: with pointers, descriptors and roles, and those of a stream in parts."""
     ahead = any(isinstance(s, Loop) and s.ahead is not None for s in variant.program.body)
-    text = print_kernel(variant.program, name, backwards=backwards, overlap=overlap, full=ahead)
+    text = print_kernel(variant.program, name, backwards=backwards, overlap=overlap, full=ahead, large=large)
     if sizes.product is None and text.described is not None:
         warps = print_warp_specialised(variant.program, name) or print_warp_chained(variant.program, name)
         text = replace(text, warps=warps)
@@ -183,8 +225,7 @@ def _variant_text(
 def _instead(made: KernelLaunch, covers: int) -> Instead | None:
     """One launch for shapes that a program holds at once, in place of those that a block was taken apart into."""
     choice = made.choices[0]
-    if made.lengths is not None:
-        lengths = made.lengths.lengths
+    if made.lengths is not None and isinstance(lengths := made.lengths.lengths, Lengths):
         return Instead(launch=made, covers=covers, test=f"{operand(lengths.extent)} <= {lengths.longest}")
     if choice.test is None or made.plan.variants[0].roles.stream or "width" in " ".join(choice.lines):
         return None

@@ -146,6 +146,21 @@ class Lengths:
         return f'options["{self.tile}"] == {self.extent}{alone}'
 
     @property
+    def before(self) -> tuple[str, ...]:
+        """Lines that stand before the test."""
+        return ()
+
+    @property
+    def odd(self) -> bool:
+        """Whether rows of odd length have a kernel that is specialised for none."""
+        return True
+
+    @property
+    def held(self) -> str:
+        """Elements of the longest row that is held whole, in words."""
+        return str(self.longest)
+
+    @property
     def longest(self) -> int:
         """Elements of the longest row that is held whole."""
         return max((1 << c.last) // 2 for c in self.classes if c.last > c.first)

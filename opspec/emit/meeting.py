@@ -41,7 +41,12 @@ def early(op: Op, plan: Plan, later: Sequence[Plan], before: frozenset[str], ove
     what is read for the last time need not stay in L2."""
     given = {t.name for t in op.tensors if t.role == "in"}
     read, left = reads(plan) & given, frozenset[str]().union(*map(reads, later))
-    return replace(overlap, early=frozenset(read), spent=overlap.spent | ((read & before) - left))
+    results = {n.tensor for n in plan.graph.nodes if isinstance(n, Store)} & {t.name for t in op.results}
+    again = (
+        read & before
+    ) - left  # where it goes through what another launch has read, its results pass by too
+    passed = frozenset(results - left) if again else frozenset()
+    return replace(overlap, early=frozenset(read), spent=overlap.spent | again, passed=passed)
 
 
 def reads(plan: Plan) -> frozenset[str]:

@@ -21,7 +21,7 @@ HELPERS = frozenset(
         "all_before", "any_before", "any_nan", "clamp_to", "decay_before", "decayed",
         "div_fast", "div_near", "dot_behind", "dot_inside", "dot_parts", "eights", "erf", "even_elements", "exp", "fetch_ahead", "first_of_lanes", "first_of_rows", "floor_div", "floor_mod",
         "grouped", "inverse", "is_greatest", "is_least", "is_nan", "lane_places", "let_next_come", "lifted_words", "load_once", "load_one", "load_parts", "lowered", "max_before", "maximum", "min_before", "minimum", "mixed", "nibble",
-        "nibbles", "one_plus_erf", "pack_nibbles", "prod_before", "quotients", "quotients_spanned", "reduce_all", "reduce_any",
+        "nibbles", "one_plus_erf", "pack_nibbles", "prod_before", "quotients", "quotients_near", "quotients_spanned", "reduce_all", "reduce_any",
         "reduce_max", "reduce_min",
         "reduce_prod", "renewed", "round_even", "scan_all", "scan_any", "scan_decay", "scan_max", "scan_min",
         "segment_tile", "segment_tiles", "segments", "sum_before", "sum_both", "sum_parts", "tanh", "to_f8e4m3_nonsat", "to_f8e4m3_sat", "to_f8e5m2_nonsat",

@@ -25,6 +25,7 @@ STEPS = 32  # steps by inputs of a thread, of 16 bits
 BESIDE = 2  # columns of a thread
 REGISTERS = 128  # of it, so that a multiprocessor has two programs of eight warps
 ACROSS = 8  # elements of a thread in a row
+FOLDING = "96 if width < 4 else 255"  # of one that folds a part of large columns: as many warps as L1 feeds
 KEEPING = (
     "64 if width < 4 else 128"  # registers of a thread that keeps rows: two programs a multiprocessor, or one
 )

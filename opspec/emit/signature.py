@@ -52,7 +52,7 @@ class Overlap:
 
     ``kept``: tensors that it writes and the next reads, which stay in L2 rather than others; ``spent``: those that
     the one before wrote, or that launches before it have read too, and nothing reads any more; ``early``: those that no
-    launch of the op writes, whose loads need not wait.
+    launch of the op writes, whose loads need not wait; ``passed``: results that it writes and no launch reads.
     """
 
     waits: bool = False
@@ -60,6 +60,7 @@ class Overlap:
     kept: frozenset[str] = frozenset()
     spent: frozenset[str] = frozenset()
     early: frozenset[str] = frozenset()
+    passed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

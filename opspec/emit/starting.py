@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from opspec.emit.describe import Pairs, Words
 from opspec.emit.host import host_int, tuple_text
+from opspec.emit.joined import Joined
 from opspec.emit.kernel_launch import (
     COPIED,
     Configure,
@@ -32,7 +33,8 @@ def _taking_alike(texts: Sequence[KernelText]) -> list[list[KernelText]]:
 class Starts(Splitting):
     """State of a launcher, and what starts its kernels."""
 
-    def _launch(self, k: KernelLaunch) -> list[Configure]:
+    def _launch(self, k: KernelLaunch, *, small: bool = False) -> list[Configure]:
+        """Lines that start a kernel, and what chooses it; ``small``: for shapes that its kernel has a branch for."""
         name = f"_configure_{escape(self.op.name)}_{k.plan.block.name}"
         if self.boundary:
             name = f"_configure_{self.op.name}__{self.boundary}_{k.plan.block.name}"
@@ -93,6 +95,13 @@ class Starts(Splitting):
                 lead = "elif"
             start.append(f"{lead} tiles is not None:")
             start.append(f"    {self._start(k, described[0], 'kernel', 'grid', True)}")
+            start.append("else:")
+            start.append(f"    {self._start(k, k.texts[0], 'kernel', 'grid', False)}")
+        elif k.lengths is not None and small:
+            start.append(self._start(k, k.lengths.text, "kernel", "grid", False))
+        elif k.lengths is not None and isinstance(k.lengths.lengths, Joined) and k.lengths.lengths.small:
+            start.append(f"if kernel is {k.lengths.text.name}:")
+            start.append(f"    {self._start(k, k.lengths.text, 'kernel', 'grid', False)}")
             start.append("else:")
             start.append(f"    {self._start(k, k.texts[0], 'kernel', 'grid', False)}")
         else:

@@ -22,6 +22,7 @@ from opspec.emit.narrow import narrow, print_narrow
 from opspec.emit.parts import WIDENED
 from opspec.emit.running import across_memory, print_counted, print_locate, print_scan
 from opspec.emit.signature import KernelText, Overlap, stride
+from opspec.emit.thinned import thin_masks
 from opspec.ir.dtypes import F32, I4, DType, Storage
 from opspec.ir.integers import Int
 from opspec.ir.values import Binary, Cast, Extent, Literal, Monoid, Read, Value, free_indices, walk
@@ -66,14 +67,24 @@ def print_kernel(
     backwards: bool = False,
     overlap: Overlap = Overlap(),  # noqa: B008 - frozen
     full: bool = False,
+    large: bool = False,
 ) -> KernelText:
     """Print one variant as a kernel called ``base``, and where operands can be moved as whole tiles one that takes
     descriptors of them beside it; ``keep``: tensors that it takes by pointer all the same; ``backwards``: its
     programs go from the last to the first; ``overlap``: with the launches before and after it;
-    ``full``: whether it is told of tiles that are full, which need no masks."""
+    ``full``: whether it is told of tiles that are full, which need no masks; ``large``: whether it goes through much in large blocks."""
     halves = narrow(program)
+    if large:
+        program = thin_masks(program)
     text = Printer(
-        program, shorten(base), {}, halves, backwards=backwards, overlap=overlap, full=full
+        program,
+        shorten(base),
+        {},
+        halves,
+        backwards=backwards,
+        overlap=overlap,
+        full=full,
+        large=large,
     ).kernel()
     tiles = {t: tile for t, tile in describe(program, halves.packed).items() if t not in keep}
     if not tiles:
@@ -99,11 +110,8 @@ class Printer(Loops):
         """The whole kernel."""
         early, rest = self.early()
         self.prologue(waits=not early)
-        if early:
-            self.block(early)
-            self.wait()
         if self.walked is None:
-            self.block(rest)
+            self.straight(early, rest)
         else:
             self.around(self.walked)
         if self.tiles or self.program.sizes:
@@ -193,6 +201,38 @@ class Printer(Loops):
             if len(kept) == len(self.lines):
                 return
             self.lines = kept
+
+    def straight(self, early: tuple[Statement, ...], rest: tuple[Statement, ...]) -> None:
+        """Statements in order, those that need not wait for the launch before in front of all others."""
+        if early:
+            self.block(early)
+            self.wait()
+        if self.large:
+            self.folded_twice(rest)
+        else:
+            self.block(rest)
+
+    def folded_twice(self, body: tuple[Statement, ...]) -> None:
+        """Statements of which several fold the same tile: each widens it anew, so that it is held in 16 bits."""
+        folds = sum(isinstance(s, Collapse) for s in body)
+        self.kept = {
+            s.var.name: s.var.name for s in body if folds > 1 and isinstance(s, Fetch) and len(s.var.axes) > 1
+        }
+        lets: list[Statement] = []
+        known, folded, stale = {*self.kept}, False, False
+        for s in body:
+            read = {v.name for x in values_of(s) for v in walk(x) if isinstance(v, Read)}
+            if stale and read & known:
+                for name, raw in self.stored.items():
+                    self.put(f"{name} = {self.x.call('widened', raw)[0]}")
+                self.block(tuple(lets))
+                stale = False
+            self.statement(s)
+            if isinstance(s, Collapse):
+                folded = stale = True
+            elif isinstance(s, Let) and read & known and not folded:
+                lets.append(s)
+                known.add(s.var.name)
 
     def early(self) -> tuple[tuple[Statement, ...], tuple[Statement, ...]]:
         """The loads that need not wait for the launch before, and all other statements."""
@@ -299,7 +339,7 @@ class Printer(Loops):
             return
         block = self.blocks[axis.name]
         edges = {e: f"{name}_{e}" for e in ("first", "last") if self.mentions(f"{axis.name}.{e}")}
-        if axis.name in self.placed or axis.name in self.shared:
+        if axis.name in self.placed or axis.name in self.shared or self.large:
             edges["first"] = f"{name}_first"
         if edges:
             start = f"{name}_first"

@@ -76,6 +76,7 @@ from opspec.runtime.groups import (  # noqa: F401
     load_parts,
     lowered,
     mixed,
+    quotients_near,
     quotients_spanned,
     sum_parts,
     unpacked_words,

@@ -162,6 +162,16 @@ def quotients_spanned(first, at, divisor, SPANS: tl.constexpr, PARTS: tl.constex
 
 
 @triton.jit
+def quotients_near(first, at, divisor):
+    """``at // divisor`` for the places of a tile that begins at ``first``: one division, and what is left of each place
+    is divided in f32, exactly since it is small, or compared where the divisor is no less than the tile."""
+    whole = first // divisor
+    rest = at - whole * divisor
+    near = ((rest.to(tl.float32) + 0.5) * (1.0 / tl.cast(divisor, tl.float32))).to(at.dtype)
+    return whole + tl.where(divisor < at.shape[0], near, (rest >= divisor).to(at.dtype))
+
+
+@triton.jit
 def _spread(x, PLACES: tl.constexpr):
     """A tile whose columns are parts, with PLACES columns; one column or all of them stay."""
     if x.shape[1] == 1 or x.shape[1] == PLACES:

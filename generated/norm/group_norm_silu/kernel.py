@@ -15,6 +15,7 @@ from opspec.runtime.device import (
     lane_places,
     let_next_come,
     maximum,
+    quotients_near,
     sum_both,
     unless_full,
     wait_for_earlier,
@@ -753,26 +754,26 @@ def _group_norm_silu_nhwc_groups_parts_resident(
     """Resident: part in parallel, n in parallel, c in parallel by blocks, s whole."""
     let_next_come(OVERLAP)
     pid = tl.program_id(0).to(INDEX)
-    c = (pid % tl.cdiv(C, BLOCK_C)) * BLOCK_C + tl.arange(0, BLOCK_C)
+    c_first = (pid % tl.cdiv(C, BLOCK_C)) * BLOCK_C
+    c = c_first + tl.arange(0, BLOCK_C)
     n = pid // tl.cdiv(C, BLOCK_C) % N
     part = pid // tl.cdiv(C, BLOCK_C) // N
     s = tl.arange(0, BLOCK_S).to(INDEX)
     x_at = x_ptr + n * x_stride_N + (64 * part + s)[None, :] * x_stride_S + c[:, None] * x_stride_C
-    mask = (c[:, None] < C) & (s[None, :] < 64) & ((64 * part + s + 1)[None, :] <= S)
-    x = tl.load(x_at, mask=mask, other=0.0).to(tl.float32)
+    mask = (c[:, None] < C) & ((64 * part + s + 1)[None, :] <= S)
+    x_raw = tl.load(x_at, mask=mask, other=0.0)
+    x = widened(x_raw)
     # v[n, g, k, s] = x[n, s, g * K + k] for g < G, k < K
     first = x
-    mask_2 = (s[None, :] < 64) & ((64 * part + s + 1)[None, :] <= S)
-    parts = tl.sum(tl.where(mask_2, first, 0.0), axis=1)
-    sum_parts_2 = tl.sum(
-        tl.where(
-            mask_2,
-            (first - parts[:, None] * (1.0 / tl.cast(tl.minimum(S - 64 * part - 1, 63) + 1, tl.float32)))
-            * (first - parts[:, None] * (1.0 / tl.cast(tl.minimum(S - 64 * part - 1, 63) + 1, tl.float32))),
-            0.0,
-        ),
-        axis=1,
+    parts = tl.sum(first, axis=1)
+    x = widened(x_raw)
+    first = x
+    sum_parts_2_inside = tl.where(
+        (64 * part + s + 1)[None, :] <= S,
+        first - parts[:, None] * (1.0 / tl.cast(tl.minimum(S - 64 * part - 1, 63) + 1, tl.float32)),
+        0.0,
     )
+    sum_parts_2 = tl.sum(sum_parts_2_inside * sum_parts_2_inside, axis=1)
     z_sum_1_parts_at = (
         z_sum_1_parts_ptr
         + part * z_sum_1_parts_stride_0
@@ -790,7 +791,79 @@ def _group_norm_silu_nhwc_groups_parts_resident(
 
 
 @triton.jit(do_not_specialize=["S"])
-def _group_norm_silu_nhwc_groups_totals_streamed0(
+def _group_norm_silu_nhwc_groups_totals_resident(
+    z_sum_1_parts_ptr,
+    z_sum_2_parts_ptr,
+    z_sum_1_ptr,
+    z_sum_2_ptr,
+    G,
+    C,
+    S,
+    z_sum_1_parts_stride_0,
+    z_sum_1_parts_stride_N,
+    z_sum_1_parts_stride_C,
+    z_sum_2_parts_stride_0,
+    z_sum_2_parts_stride_N,
+    z_sum_2_parts_stride_C,
+    z_sum_1_stride_N,
+    z_sum_1_stride_G,
+    z_sum_2_stride_N,
+    z_sum_2_stride_G,
+    BLOCK_PART: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    INDEX: tl.constexpr,
+    OVERLAP: tl.constexpr,
+):
+    """Resident: n in parallel, g in parallel, part whole, k whole."""
+    # on its way while the launch before it ends, and here it waits for what that wrote
+    wait_for_earlier(OVERLAP)
+    let_next_come(OVERLAP)
+    # the last first: L2 still holds what the launch before wrote last
+    pid = (tl.num_programs(0) - 1 - tl.program_id(0)).to(INDEX)
+    g = pid % G
+    n = pid // G
+    part = tl.arange(0, BLOCK_PART).to(INDEX)
+    k = tl.arange(0, BLOCK_K).to(INDEX)
+    z_at = (
+        z_sum_1_parts_ptr
+        + part[:, None] * z_sum_1_parts_stride_0
+        + n * z_sum_1_parts_stride_N
+        + (g * (C // G) + k)[None, :] * z_sum_1_parts_stride_C
+    )
+    mask = (part[:, None] < (S + 63) // 64) & (k[None, :] < C // G)
+    z = tl.load(z_at, mask=mask, other=0.0, eviction_policy="evict_first")
+    z_sum = tl.sum(z)
+    z_2_at = (
+        z_sum_2_parts_ptr
+        + part[:, None] * z_sum_2_parts_stride_0
+        + n * z_sum_2_parts_stride_N
+        + (g * (C // G) + k)[None, :] * z_sum_2_parts_stride_C
+    )
+    z_2 = tl.load(z_2_at, mask=mask, other=0.0, eviction_policy="evict_first")
+    z_sum_2 = tl.sum(
+        tl.where(
+            mask,
+            z_2
+            + tl.cast((tl.minimum(S - 64 * part - 1, 63) + 1)[:, None], tl.float32)
+            * (
+                z * (1.0 / tl.cast(tl.maximum(tl.minimum(S - 64 * part - 1, 63) + 1, 1)[:, None], tl.float32))
+                - z_sum / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)
+            )
+            * (
+                z * (1.0 / tl.cast(tl.maximum(tl.minimum(S - 64 * part - 1, 63) + 1, 1)[:, None], tl.float32))
+                - z_sum / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)
+            ),
+            0.0,
+        ),
+    )
+    z_sum_1_at = z_sum_1_ptr + n * z_sum_1_stride_N + g * z_sum_1_stride_G
+    tl.store(z_sum_1_at, z_sum, eviction_policy="evict_last")
+    z_sum_2_at = z_sum_2_ptr + n * z_sum_2_stride_N + g * z_sum_2_stride_G
+    tl.store(z_sum_2_at, z_sum_2, eviction_policy="evict_last")
+
+
+@triton.jit(do_not_specialize=["S"])
+def _group_norm_silu_nhwc_groups_totals_streamed1(
     z_sum_1_parts_ptr,
     z_sum_2_parts_ptr,
     z_sum_1_ptr,
@@ -880,7 +953,7 @@ def _group_norm_silu_nhwc_groups_totals_streamed0(
 
 
 @triton.jit(do_not_specialize=["S"])
-def _group_norm_silu_nhwc_groups_totals_streamed1(
+def _group_norm_silu_nhwc_groups_totals_streamed2(
     z_sum_1_parts_ptr,
     z_sum_2_parts_ptr,
     z_sum_1_ptr,
@@ -986,6 +1059,119 @@ def _group_norm_silu_nhwc_groups_totals_streamed1(
 
 
 @triton.jit(do_not_specialize=["S"])
+def _group_norm_silu_nhwc_groups_totals(
+    x_ptr,
+    weight_ptr,
+    bias_ptr,
+    y_ptr,
+    eps,
+    G,
+    C,
+    S,
+    x_stride_N,
+    x_stride_S,
+    x_stride_C,
+    weight_stride_C,
+    bias_stride_C,
+    y_stride_N,
+    y_stride_S,
+    y_stride_C,
+    z_sum_1_parts_ptr,
+    z_sum_2_parts_ptr,
+    z_sum_1_ptr,
+    z_sum_2_ptr,
+    z_sum_1_parts_stride_0,
+    z_sum_1_parts_stride_N,
+    z_sum_1_parts_stride_C,
+    z_sum_2_parts_stride_0,
+    z_sum_2_parts_stride_N,
+    z_sum_2_parts_stride_C,
+    z_sum_1_stride_N,
+    z_sum_1_stride_G,
+    z_sum_2_stride_N,
+    z_sum_2_stride_G,
+    BLOCK_S_WHOLE: tl.constexpr,
+    BLOCK_K_WHOLE: tl.constexpr,
+    BLOCK_PART: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    INDEX: tl.constexpr,
+    OVERLAP: tl.constexpr,
+):
+    """A small shape whole; all parts at once where BLOCK_PART holds them, else streamed."""
+    if S <= BLOCK_S_WHOLE and BLOCK_K_WHOLE * BLOCK_S_WHOLE <= 16384:
+        wait_for_earlier(OVERLAP)
+        _group_norm_silu_nhwc_groups_whole_resident(
+            x_ptr,
+            weight_ptr,
+            bias_ptr,
+            y_ptr,
+            eps,
+            G,
+            C,
+            S,
+            x_stride_N,
+            x_stride_S,
+            x_stride_C,
+            weight_stride_C,
+            bias_stride_C,
+            y_stride_N,
+            y_stride_S,
+            y_stride_C,
+            BLOCK_S=BLOCK_S_WHOLE,
+            BLOCK_K=BLOCK_K_WHOLE,
+            INDEX=INDEX,
+        )
+    elif ((S + 63) // 64) <= BLOCK_PART:
+        _group_norm_silu_nhwc_groups_totals_resident(
+            z_sum_1_parts_ptr,
+            z_sum_2_parts_ptr,
+            z_sum_1_ptr,
+            z_sum_2_ptr,
+            G,
+            C,
+            S,
+            z_sum_1_parts_stride_0,
+            z_sum_1_parts_stride_N,
+            z_sum_1_parts_stride_C,
+            z_sum_2_parts_stride_0,
+            z_sum_2_parts_stride_N,
+            z_sum_2_parts_stride_C,
+            z_sum_1_stride_N,
+            z_sum_1_stride_G,
+            z_sum_2_stride_N,
+            z_sum_2_stride_G,
+            BLOCK_PART=BLOCK_PART,
+            BLOCK_K=BLOCK_K,
+            INDEX=INDEX,
+            OVERLAP=OVERLAP,
+        )
+    else:
+        _group_norm_silu_nhwc_groups_totals_streamed1(
+            z_sum_1_parts_ptr,
+            z_sum_2_parts_ptr,
+            z_sum_1_ptr,
+            z_sum_2_ptr,
+            G,
+            C,
+            S,
+            z_sum_1_parts_stride_0,
+            z_sum_1_parts_stride_N,
+            z_sum_1_parts_stride_C,
+            z_sum_2_parts_stride_0,
+            z_sum_2_parts_stride_N,
+            z_sum_2_parts_stride_C,
+            z_sum_1_stride_N,
+            z_sum_1_stride_G,
+            z_sum_2_stride_N,
+            z_sum_2_stride_G,
+            BLOCK_PART=BLOCK_PART,
+            BLOCK_K=BLOCK_K,
+            INDEX=INDEX,
+            OVERLAP=OVERLAP,
+        )
+
+
+@triton.jit(do_not_specialize=["S"])
 def _group_norm_silu_nhwc_groups(
     x_ptr,
     weight_ptr,
@@ -1021,8 +1207,10 @@ def _group_norm_silu_nhwc_groups(
     """
     # the last first: L2 still holds what the launch before wrote last
     pid = (tl.num_programs(0) - 1 - tl.program_id(0)).to(INDEX)
-    c = (pid % tl.cdiv(C, BLOCK_C)) * BLOCK_C + tl.arange(0, BLOCK_C)
-    s = (pid // tl.cdiv(C, BLOCK_C) % tl.cdiv(S, BLOCK_S)) * BLOCK_S + tl.arange(0, BLOCK_S)
+    c_first = (pid % tl.cdiv(C, BLOCK_C)) * BLOCK_C
+    c = c_first + tl.arange(0, BLOCK_C)
+    s_first = (pid // tl.cdiv(C, BLOCK_C) % tl.cdiv(S, BLOCK_S)) * BLOCK_S
+    s = s_first + tl.arange(0, BLOCK_S)
     n = pid // tl.cdiv(C, BLOCK_C) // tl.cdiv(S, BLOCK_S)
     x_at = x_ptr + n * x_stride_N + s[:, None] * x_stride_S + c[None, :] * x_stride_C
     mask = (s[:, None] < S) & (c[None, :] < C)
@@ -1033,10 +1221,10 @@ def _group_norm_silu_nhwc_groups(
     wait_for_earlier(OVERLAP)
     # v[n, g, k, s] = x[n, s, g * K + k] for g < G, k < K
     v = x
-    z_at = z_sum_1_ptr + n * z_sum_1_stride_N + c // (C // G) * z_sum_1_stride_G
+    z_at = z_sum_1_ptr + n * z_sum_1_stride_N + quotients_near(c_first, c, C // G) * z_sum_1_stride_G
     z = tl.load(z_at, mask=c < C, other=0.0, eviction_policy="evict_first")
     z_c = v - z[None, :] * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32))
-    z_2_at = z_sum_2_ptr + n * z_sum_2_stride_N + c // (C // G) * z_sum_2_stride_G
+    z_2_at = z_sum_2_ptr + n * z_sum_2_stride_N + quotients_near(c_first, c, C // G) * z_sum_2_stride_G
     z_2 = tl.load(z_2_at, mask=c < C, other=0.0, eviction_policy="evict_first")
     # z[n, g, k, s] = layernorm[k, s](v[n, g, k, s], eps)
     z_3 = z_c * tl.rsqrt(z_2[None, :] * (1.0 / tl.cast(tl.cast(S, tl.int64) * (C // G), tl.float32)) + eps)
@@ -1044,35 +1232,14 @@ def _group_norm_silu_nhwc_groups(
     # y[n, s, g * K + k] = silu(z[n, g, k, s] * weight[g * K + k] + bias[g * K + k]) for g < G, k < K
     y = div_fast(y_x, 1.0 + tl.exp2(y_x * -1.4426950408889634))
     y_at = y_ptr + n * y_stride_N + s[:, None] * y_stride_S + c[None, :] * y_stride_C
-    tl.store(y_at, y, mask=mask)
-
-
-def _configure_group_norm_silu_nhwc_groups_whole(
-    N: int,
-    G: int,
-    C: int,
-    S: int,
-    *,
-    tuned: launch.Tuning = launch.UNTUNED,
-):
-    """Kernel, grid and launch options of `groups_whole` for one shape."""
-    BLOCK_K = launch.power_of_2(C // G, 16)
-    BLOCK_S = launch.share(8192, BLOCK_K)
-    options = {
-        "BLOCK_S": BLOCK_S,
-        "BLOCK_K": BLOCK_K,
-        "num_warps": launch.warps(BLOCK_K * BLOCK_S, 8, 8 if BLOCK_K * BLOCK_S <= 8192 else 16),
-        "num_stages": 1,
-        "enable_fp_fusion": True,
-    }
-    options = launch.over(options, tuned, "_group_norm_silu_nhwc_groups_whole_resident")
-    return _group_norm_silu_nhwc_groups_whole_resident, N * G, options
+    tl.store(y_at, y, mask=mask, eviction_policy="evict_first")
 
 
 def _configure_group_norm_silu_nhwc_groups_parts(
     N: int,
     C: int,
     S: int,
+    width: int,
     *,
     tuned: launch.Tuning = launch.UNTUNED,
 ):
@@ -1085,6 +1252,7 @@ def _configure_group_norm_silu_nhwc_groups_parts(
         "num_warps": 1,
         "num_stages": 1,
         "enable_fp_fusion": True,
+        "maxnreg": 96 if width < 4 else 255,
     }
     options = launch.over(options, tuned, "_group_norm_silu_nhwc_groups_parts_resident")
     return (
@@ -1105,7 +1273,43 @@ def _configure_group_norm_silu_nhwc_groups_totals(
 ):
     """Kernel, grid and launch options of `groups_totals` for one shape."""
     BLOCK_K = launch.power_of_2(C // G, 16)
-    if BLOCK_K <= 16384 and launch.chosen(tuned, "_group_norm_silu_nhwc_groups_totals_streamed0"):
+    BLOCK_PART = launch.share(1024, BLOCK_K)
+    if BLOCK_K <= 16384 and launch.chosen(tuned, "_group_norm_silu_nhwc_groups_totals"):
+        BLOCK_K_WHOLE = launch.power_of_2(C // G, 16)
+        BLOCK_S_WHOLE = launch.share(8192, BLOCK_K_WHOLE)
+        kernel = _group_norm_silu_nhwc_groups_totals
+        options = {
+            "BLOCK_PART": BLOCK_PART,
+            "BLOCK_K": BLOCK_K,
+            "BLOCK_S_WHOLE": BLOCK_S_WHOLE,
+            "BLOCK_K_WHOLE": BLOCK_K_WHOLE,
+            "num_warps": max(
+                launch.warps(BLOCK_K * BLOCK_PART, 8),
+                launch.warps(
+                    BLOCK_K_WHOLE * BLOCK_S_WHOLE, 8, 8 if BLOCK_K_WHOLE * BLOCK_S_WHOLE <= 8192 else 16
+                ),
+            ),
+            "num_stages": 1,
+            "enable_fp_fusion": True,
+        }
+        options = launch.over(options, tuned, "_group_norm_silu_nhwc_groups_totals")
+        return kernel, N * G, options
+    BLOCK_K = launch.power_of_2(C // G, 16)
+    BLOCK_PART = launch.share(8192, BLOCK_K)
+    if ((S + 63) // 64 <= BLOCK_PART and BLOCK_K * BLOCK_PART <= 16384) and launch.chosen(
+        tuned, "_group_norm_silu_nhwc_groups_totals_resident"
+    ):
+        options = {
+            "BLOCK_PART": BLOCK_PART,
+            "BLOCK_K": BLOCK_K,
+            "num_warps": launch.warps(BLOCK_K * BLOCK_PART, 8, 8 if BLOCK_K * BLOCK_PART <= 8192 else 16),
+            "num_stages": 1,
+            "enable_fp_fusion": True,
+        }
+        options = launch.over(options, tuned, "_group_norm_silu_nhwc_groups_totals_resident")
+        return _group_norm_silu_nhwc_groups_totals_resident, N * G, options
+    BLOCK_K = launch.power_of_2(C // G, 16)
+    if BLOCK_K <= 16384 and launch.chosen(tuned, "_group_norm_silu_nhwc_groups_totals_streamed1"):
         BLOCK_PART = launch.share(1024, BLOCK_K)
         options = {
             "BLOCK_PART": BLOCK_PART,
@@ -1114,8 +1318,8 @@ def _configure_group_norm_silu_nhwc_groups_totals(
             "num_stages": 3,
             "enable_fp_fusion": True,
         }
-        options = launch.over(options, tuned, "_group_norm_silu_nhwc_groups_totals_streamed0")
-        return _group_norm_silu_nhwc_groups_totals_streamed0, N * G, options
+        options = launch.over(options, tuned, "_group_norm_silu_nhwc_groups_totals_streamed1")
+        return _group_norm_silu_nhwc_groups_totals_streamed1, N * G, options
     WIDE = 1 if (C // G) % 16 else 16 // width
     BLOCK_K = launch.power_of_2(triton.cdiv(C // G, WIDE), 1, 256 * (16 // width) // WIDE)
     STEPS = launch.bucket((C // G) // (BLOCK_K * WIDE), 2, 4)
@@ -1128,8 +1332,8 @@ def _configure_group_norm_silu_nhwc_groups_totals(
         "enable_fp_fusion": True,
         "maxnreg": 80,
     }
-    options = launch.over(options, tuned, "_group_norm_silu_nhwc_groups_totals_streamed1")
-    return _group_norm_silu_nhwc_groups_totals_streamed1, N * G, options
+    options = launch.over(options, tuned, "_group_norm_silu_nhwc_groups_totals_streamed2")
+    return _group_norm_silu_nhwc_groups_totals_streamed2, N * G, options
 
 
 def _configure_group_norm_silu_nhwc_groups(N: int, C: int, S: int, *, tuned: launch.Tuning = launch.UNTUNED):
@@ -1169,11 +1373,18 @@ def _group_norm_silu_nhwc__check(x, weight, bias, G):
 def _group_norm_silu_nhwc__launch(call, dims, x, weight, bias, eps, G, y):
     """Start the kernels of `group_norm_silu_nhwc` on checked arguments; `call` remembers them for calls of this kind."""
     N, G, C, S, _ = dims
+    z_sum_1_parts = call.workspace(((S + 63) // 64, N, C), launch.DTYPES["f32"])
+    z_sum_2_parts = call.workspace(((S + 63) // 64, N, C), launch.DTYPES["f32"])
+    z_sum_1 = call.workspace((N, G), launch.DTYPES["f32"])
+    z_sum_2 = call.workspace((N, G), launch.DTYPES["f32"])
     BLOCK_K = launch.power_of_2(C // G, 16)
     BLOCK_S = launch.share(8192, BLOCK_K)
-    if S <= BLOCK_S and BLOCK_K * BLOCK_S <= 16384:
-        kernel, grid, options = _configure_group_norm_silu_nhwc_groups_whole(
-            N, G, C, S, tuned=call.tuned("groups_whole")
+    if S <= BLOCK_S and BLOCK_K * BLOCK_S <= 16384 and launch.chosen(
+        call.tuned("groups_totals"), "_group_norm_silu_nhwc_groups_totals"
+    ):
+        width = max(t.element_size() for t in (z_sum_1_parts, z_sum_2_parts))
+        kernel, grid, options = _configure_group_norm_silu_nhwc_groups_totals(
+            N, G, C, S, width, tuned=call.tuned("groups_totals")
         )
         call.start(
             kernel,
@@ -1195,15 +1406,27 @@ def _group_norm_silu_nhwc__launch(call, dims, x, weight, bias, eps, G, y):
             y.stride(0),
             y.stride(1),
             y.stride(2),
-            INDEX=launch.index_type(x, weight, bias, y),
+            z_sum_1_parts,
+            z_sum_2_parts,
+            z_sum_1,
+            z_sum_2,
+            z_sum_1_parts.stride(0),
+            z_sum_1_parts.stride(1),
+            z_sum_1_parts.stride(2),
+            z_sum_2_parts.stride(0),
+            z_sum_2_parts.stride(1),
+            z_sum_2_parts.stride(2),
+            z_sum_1.stride(0),
+            z_sum_1.stride(1),
+            z_sum_2.stride(0),
+            z_sum_2.stride(1),
+            INDEX=launch.index_type(x, weight, bias, y, z_sum_1_parts, z_sum_2_parts, z_sum_1, z_sum_2),
+            **call.following,
         )
     else:
-        z_sum_1_parts = call.workspace(((S + 63) // 64, N, C), launch.DTYPES["f32"])
-        z_sum_2_parts = call.workspace(((S + 63) // 64, N, C), launch.DTYPES["f32"])
-        z_sum_1 = call.workspace((N, G), launch.DTYPES["f32"])
-        z_sum_2 = call.workspace((N, G), launch.DTYPES["f32"])
+        width = max(t.element_size() for t in (x,))
         kernel, grid, options = _configure_group_norm_silu_nhwc_groups_parts(
-            N, C, S, tuned=call.tuned("groups_parts")
+            N, C, S, width, tuned=call.tuned("groups_parts")
         )
         call.start(
             kernel,
@@ -1232,30 +1455,69 @@ def _group_norm_silu_nhwc__launch(call, dims, x, weight, bias, eps, G, y):
         kernel, grid, options = _configure_group_norm_silu_nhwc_groups_totals(
             N, G, C, S, width, tuned=call.tuned("groups_totals")
         )
-        call.start(
-            kernel,
-            grid,
-            options,
-            z_sum_1_parts,
-            z_sum_2_parts,
-            z_sum_1,
-            z_sum_2,
-            G,
-            C,
-            S,
-            z_sum_1_parts.stride(0),
-            z_sum_1_parts.stride(1),
-            z_sum_1_parts.stride(2),
-            z_sum_2_parts.stride(0),
-            z_sum_2_parts.stride(1),
-            z_sum_2_parts.stride(2),
-            z_sum_1.stride(0),
-            z_sum_1.stride(1),
-            z_sum_2.stride(0),
-            z_sum_2.stride(1),
-            INDEX=launch.index_type(z_sum_1_parts, z_sum_2_parts, z_sum_1, z_sum_2),
-            **call.following,
-        )
+        if kernel is _group_norm_silu_nhwc_groups_totals:
+            call.start(
+                kernel,
+                grid,
+                options,
+                x,
+                weight,
+                bias,
+                y,
+                eps,
+                G,
+                C,
+                S,
+                x.stride(0),
+                x.stride(1),
+                x.stride(2),
+                weight.stride(0),
+                bias.stride(0),
+                y.stride(0),
+                y.stride(1),
+                y.stride(2),
+                z_sum_1_parts,
+                z_sum_2_parts,
+                z_sum_1,
+                z_sum_2,
+                z_sum_1_parts.stride(0),
+                z_sum_1_parts.stride(1),
+                z_sum_1_parts.stride(2),
+                z_sum_2_parts.stride(0),
+                z_sum_2_parts.stride(1),
+                z_sum_2_parts.stride(2),
+                z_sum_1.stride(0),
+                z_sum_1.stride(1),
+                z_sum_2.stride(0),
+                z_sum_2.stride(1),
+                INDEX=launch.index_type(x, weight, bias, y, z_sum_1_parts, z_sum_2_parts, z_sum_1, z_sum_2),
+                **call.following,
+            )
+        else:
+            call.start(
+                kernel,
+                grid,
+                options,
+                z_sum_1_parts,
+                z_sum_2_parts,
+                z_sum_1,
+                z_sum_2,
+                G,
+                C,
+                S,
+                z_sum_1_parts.stride(0),
+                z_sum_1_parts.stride(1),
+                z_sum_1_parts.stride(2),
+                z_sum_2_parts.stride(0),
+                z_sum_2_parts.stride(1),
+                z_sum_2_parts.stride(2),
+                z_sum_1.stride(0),
+                z_sum_1.stride(1),
+                z_sum_2.stride(0),
+                z_sum_2.stride(1),
+                INDEX=launch.index_type(z_sum_1_parts, z_sum_2_parts, z_sum_1, z_sum_2),
+                **call.following,
+            )
         kernel, grid, options = _configure_group_norm_silu_nhwc_groups(N, C, S, tuned=call.tuned("groups"))
         call.start(
             kernel,

@@ -41,8 +41,9 @@ def lines(asked: Asked, launch: KernelLaunch) -> Iterator[str]:
     ]
     if launch.lengths is not None:
         own = launch.lengths.lengths
-        held = f"{names[0]} where {own.extent} <= {own.longest}"
-        tests = [held, f"{names[-1]}, in a binary each for short, long and odd rows"]
+        held = f"{names[0]} where {own.extent} <= {own.held}"
+        words = ", in a binary each for short, long and odd rows" if own.odd else ", in one binary"
+        tests = [held, f"{names[-1]}{words}"]
     yield f"specialisation: {', else '.join(tests)}; block sizes are compile-time constants"
 
 
