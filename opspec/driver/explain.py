@@ -121,6 +121,11 @@ def _walks(program: TileProgram) -> list[str]:
         lines.append("no stream: everything is held at once")
     fetched = Counter(f.tensor for f, _ in fetches(program.body) if f.reread)
     lines += [f"{tensor} is loaded again in a later sweep ({n}x)" for tensor, n in fetched.items()]
+    lines += [
+        f"long rows of {s.tensor} stay in 16 bits; behind each fold they are converted again"
+        for s in program.body
+        if isinstance(s, Fetch) and s.packed
+    ]
     units = Counter(on_unit(s) for s in _flat(program.body) if isinstance(s, Multiply))
     for unit, count in sorted(units.items(), reverse=True):
         where = "on the matrix unit" if unit else "in f32, on no matrix unit"

@@ -56,6 +56,8 @@ def _statement(s: Statement) -> list[str]:
     match s:
         case Remark(text=text):
             return [f"# {text}"]
+        case Fetch(var=var, again=(held, _)):
+            return [f"{_var(var)} = {held} as it was loaded"]
         case Fetch(var=var, tensor=tensor, at=at, masks=masks, other=other):
             rest = "" if other is None else f" else {show_value(other)}"
             again = "   # again" if s.reread else ""

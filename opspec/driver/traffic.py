@@ -109,10 +109,11 @@ def axes_of(fetch: Fetch) -> set[str]:
 def fetches(
     body: tuple[Statement, ...], around: tuple[str, ...] = ()
 ) -> Iterator[tuple[Fetch, tuple[str, ...]]]:
-    """Every load with the streams that it stands in."""
+    """Every load with the streams that it stands in; none where registers give again what was loaded."""
     for s in body:
         if isinstance(s, Fetch):
-            yield s, around
+            if s.again is None:
+                yield s, around
         elif isinstance(s, Loop):
             yield from fetches(s.body, (*around, s.axis))
         elif isinstance(s, Unroll):

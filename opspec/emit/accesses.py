@@ -9,6 +9,7 @@ from opspec.emit.describe import Pairs, Tile, Units, Words, paired_axes
 from opspec.emit.expressions import ATOM, TL, Expressions, literal, wrap
 from opspec.emit.names import escape
 from opspec.emit.narrow import Narrow
+from opspec.emit.odd_rows import fetch_row, mask_row, odd_row
 from opspec.emit.parts import narrow_rows
 from opspec.emit.signature import (
     Overlap,
@@ -60,6 +61,8 @@ class Accesses:
         self.program, self.name, self.tiles = program, name, tiles
         self.backwards, self.overlap = backwards, overlap
         self.full, self.large = full, large and not tiles
+        # rows of odd length, which begin at any address
+        self.odd_row = None if tiles else odd_row(program)
         # what holds for every element of a tile that is full
         self.ends = frozenset(inside(a.name, a.extent) for a in program.axes if a.blocked and full)
         self.placed = {a for tile in tiles.values() for a in tile}
@@ -302,7 +305,18 @@ class Accesses:
         if self.tensor(s.tensor).dtype == I4 and self.fetch_packed(s):
             return
         tensor = self.tensor(s.tensor)
-        policy = "evict_first" if s.tensor in self.overlap.spent else self.policy(s.at)
+        if s.packed or s.again is not None:
+            self.x.stored[s.var.name] = tensor.dtype
+        if s.again is not None:
+            held, time = s.again
+            (rows,) = (a for a in self.program.axes if a.role == "tile")
+            place = f"{wrap(self.x.integer(rows.extent, ()), 4)} + {time}"
+            self.put(f"{s.var.name} = {self.x.call('as_loaded', held, place)[0]}")
+            return
+        if s == self.odd_row:
+            fetch_row(self, s)
+            return
+        policy = "evict_first" if s.tensor in self.overlap.spent else self.policy(s.at) or s.hint
         args = [self.located(s.var.name, s.tensor, s.at, s.var.axes, 16 if policy else 48)]
         plain = None if s.other is None else number(s.other)
         # a load gives its default in the storage type: one that would be rounded there is put in afterwards
@@ -328,6 +342,8 @@ class Accesses:
         suffix = ""
         if s.raw and not general:
             self.raw[s.var.name] = tensor.dtype
+        elif s.packed:
+            pass
         elif not packed and not self.as_stored:
             suffix = self.widening(tensor.dtype)
         always = self.outside(s.masks)
@@ -466,6 +482,8 @@ class Accesses:
     def mask(self, masks: tuple[Value, ...], axes: tuple[str, ...]) -> str:
         """A conjunction; one that is more than a single comparison gets a name in its scope."""
         masks = _equalities(masks)
+        if self.odd_row is not None and self.open and set(masks) & set(self.odd_row.masks):
+            return mask_row(self, masks, axes)
         ends = tuple(m for m in masks if m in self.ends)
         masks = tuple(m for m in masks if m not in self.ends)
         texts = [] if not ends else [self.x.call("unless_full", self.all_of(ends, axes)[0], "FULL")[0]]

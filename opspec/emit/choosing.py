@@ -100,6 +100,8 @@ class Choosing:
             own = None if k.lengths is None else k.lengths.lengths
             if "FULL" in text.constexprs and not isinstance(own, Joined):
                 body.append(f'options["FULL"] = {self._filled(k, text) if own is None else own.fills}')
+            if "ODD" in text.constexprs:
+                body.append('options["ODD"] = False')
             for edge, (extent, block) in text.edges.items():
                 whole = host_int(extent, self.names)
                 if edge.startswith("SPANS"):

@@ -31,13 +31,15 @@ ACROSS = 4096  # elements of a chunk that is scanned along an axis other than th
 WALKED = 1024  # the same in a stream, where one warp walks each column's steps
 ROOM = 4  # tensors whose steps a thread holds at once
 NARROW = 32  # and its elements along memory
-EACH = 8  # elements of a thread of a program that holds two short axes
+EACH = 8  # elements of a thread of a program that holds two short axes, or moves many tensors
+MOVED = 6  # tensors that are many
 SOME = 8  # programs of as many rows that are better than many of one
 MANY = 3  # values of a column that are worth more rows
 COLUMNS = 64  # elements along memory of a block that fits an axis of no power of two
 SWEPT_REGISTERS = 80  # of a thread where rows are swept again: three programs at once, whose rows L2 holds
 JOINED = 1024  # elements of a chunk of what is joined
 NEAR = 16  # of them at least side by side
+TWO_AT_ONCE = 64  # of a thread of 16 warps of which a multiprocessor holds two: a row comes as another goes
 BESIDE_LANES = 4  # elements of held blocks beside a lane; more of them stream instead
 
 
@@ -109,6 +111,7 @@ def _plain_choice(
             lines.append(f"{block} = launch.power_of_2({extent[axis]}{low})")
             done.append(block)
     held = bool(done) and not last
+    registers: str | None = None
     inner = bool(roles.tile or roles.stream)
     budget = sizes.chunk if roles.stream else sizes.together if inner else sizes.pointwise
     across = any(p.along not in fast_axes(graph) for p in prefixes(graph))
@@ -126,6 +129,8 @@ def _plain_choice(
     columns = not inner and _column_values(graph, variant) >= MANY
     if columns:  # what a column needs serves more rows of it
         budget, per_thread = 4 * budget, 4 * per_thread
+    if not inner and _moved(variant) >= MOVED:
+        per_thread = min(per_thread, EACH)
     fast = [a for a in fast_axes(graph) if a in roles.grid and a in text.blocks]
     for axis in fast:
         block = text.blocks[axis]
@@ -147,7 +152,13 @@ def _plain_choice(
         limit = min(sizes.resident, ACROSS) if across else sizes.resident
         known = [variant.program.axis(a).extent.constant for a in roles.tile]
         fits = not fast and all(known) and math.prod(_power(n or 0) for n in known) <= limit
-        test = None if fits else f"{' * '.join(done)} <= {limit}"
+        most = str(limit)
+        if any(isinstance(s, Fetch) and s.again is not None for s in variant.program.body):
+            # one that its row does not fill takes as many exponentials as one that it does
+            fills = f"{text.blocks[roles.tile[0]]} == {extent[roles.tile[0]]}"
+            most = f"({2 * limit} if width <= 2 and {fills} else {limit})"
+            registers = f"{TWO_AT_ONCE} if {' * '.join(done)} > {limit} else None"
+        test = None if fits else f"{' * '.join(done)} <= {most}"
         if both is not None:
             test = f"({extent[both[1]]} <= {done[1]} and {test})"
     if roles.laned is not None:
@@ -178,9 +189,10 @@ def _plain_choice(
     rowwise = bool(roles.tile) and not roles.stream and not across
     warps = f", {WARPS} if {elements} <= {WARPS * 1024} else {2 * WARPS}" if rowwise and folds != 1 else ""
     stages = "3" if roles.stream else "1"
-    return choice_of(
+    choice = choice_of(
         text, lines, test=test, warps=f"launch.warps({elements}, {per_thread}{warps})", stages=stages
     )
+    return replace(choice, registers=registers)
 
 
 def _two_axes(
@@ -206,6 +218,13 @@ def _column_values(graph: Graph, variant: Variant) -> int:
     loads = [s for s in variant.program.body if isinstance(s, Fetch)]
     across = any(len(s.var.axes) > 1 for s in loads)
     return sum(s.var.axes == tuple(fast) for s in loads) if across and len(fast) == 1 else 0
+
+
+def _moved(variant: Variant) -> int:
+    """How many tensors a map reads and writes one element of at each place."""
+    every = {a.name for a in variant.program.axes}
+    at = [s.at for s in variant.program.body if isinstance(s, Fetch | Write)]
+    return sum(every <= {n for i in places for n in i.free_indices()} for places in at)
 
 
 def _short_columns(graph: Graph, variant: Variant) -> bool:

@@ -66,7 +66,7 @@ def _classes(extent: str, short: int, long: int, sizes: Sizes, stream: Stream) -
     odd, between = f"{extent} % {sizes.aligned}", f"{low} < {extent} <= {long}"
     beyond = first + (first < last)
     return (
-        Class(test=odd, first=first, last=last + 1, together=1, warps=warps, steps=1),
+        Class(test=odd, first=first, last=last + 1, together=1, warps=warps, steps=1, odd=True),
         Class(
             test=between,
             first=last,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from opspec.emit.choice import Sizes
 from opspec.emit.host import host_int
@@ -45,7 +45,8 @@ class Stream:
 class Class:
     """Tiles of ``2**first`` elements up to, and without, ``2**last``, with so many rows that a program has
     ``together``; with ``steps`` also a stream of longer rows. ``test``: the lengths that it is for (None: all).
-    ``full``: a row that fills its tile has a branch without masks; ``registers``: the most of a thread."""
+    ``odd``: they are those of odd length; ``full``: a row that fills its tile has a branch without masks;
+    ``registers``: the most of a thread."""
 
     test: str | None
     first: int
@@ -53,6 +54,7 @@ class Class:
     together: int
     warps: int
     steps: int
+    odd: bool = False
     full: bool = False
     registers: int | str | None = None
 
@@ -67,8 +69,9 @@ class Lengths:
     ``each``: of so many powers of two one has a tile; ``counts``: constants of the tiles' kernel.
 
     ``step``: that of a stream in steps and ``chunk`` lanes a warp of ``near`` neighbours, ``fewest`` where
-    elements are loaded one by one (two that share a byte). The first of ``classes`` is
-    for rows of odd length, whose kernel is not specialised for any.
+    elements are loaded one by one (two that share a byte); ``wide``: a stream of rows of odd length begins where a wide
+    load can, and leaves tiles to another binary, which takes more registers. The kernel of the first of ``classes``,
+    for such rows, is not specialised for any length.
     """
 
     extent: str
@@ -90,6 +93,7 @@ class Lengths:
     admits: str = ""
     each: int = 1
     counts: tuple[tuple[str, str], ...] = ()
+    wide: bool = False
 
     @property
     def full(self) -> bool:
@@ -111,21 +115,22 @@ class Lengths:
         lines = []
         for k, c in enumerate(self.classes):
             lanes = str(self.chunk * c.warps)
-            if self.step is not None and not k:
+            if self.step is not None and c.odd and not self.wide:
                 lanes += " * (16 // width)"
             given: dict[str, int | str] = {}
             kernel = self.streamed
-            if c.last > c.first:
-                kernel = name if k else odd(name)
+            if tiles := c.last > c.first or c.odd:
+                kernel = odd(name) if c.odd else name
                 given = {"FIRST": c.first, "LAST": c.last, "TOGETHER": c.together}
             elif self.rows_beyond is not None:
                 given = {self.rows_beyond: 1}
             given |= {self.block: lanes if c.steps else 0}
             if self.step is not None and self.near is not None:
-                wide = "16 // width" if c.steps and k else self.fewest
+                wide = "16 // width" if c.steps and (self.wide or not c.odd) else self.fewest
                 given |= {self.step: c.steps or 1, self.near: wide}
+                given |= {"ODD": c.odd} if self.wide else {}
             given |= {"num_warps": c.warps, "num_stages": self.stages if c.steps else 1}
-            if c.last > c.first:
+            if tiles:
                 given |= dict(self.counts) | ({"FULL": c.full} if self.full else {})
             if c.registers is not None:
                 given |= {"maxnreg": c.registers}
@@ -204,7 +209,7 @@ def any_length(
         return None
     extent = whole.program.axis(axis).extent
     own, exact = _own(extent, cases, sizes, several=stream.warps > FEW)
-    text = host_int(extent, names)
+    text, wide = host_int(extent, names), "ODD" in texts[1].constexprs
     if not extent.dims() or not PLAIN.fullmatch(text):
         return None
     return Lengths(
@@ -223,7 +228,8 @@ def any_length(
         aligned=sizes.aligned,
         own=own,
         exact=exact,
-        classes=_classes(text, sizes, stream),
+        classes=_classes(text, sizes, stream, wide=wide),
+        wide=wide,
     )
 
 
@@ -247,8 +253,8 @@ def operand(extent: str) -> str:
     return extent if extent.isidentifier() else f"({extent})"
 
 
-def _classes(extent: str, sizes: Sizes, stream: Stream) -> tuple[Class, ...]:
-    """Rows of odd length, short rows and long ones.
+def _classes(extent: str, sizes: Sizes, stream: Stream, *, wide: bool) -> tuple[Class, ...]:
+    """Rows of odd length, short rows and long ones; ``wide``: those of odd length in a stream by itself.
 
     A stream with many warps is one of several sweeps: of what is held whole there, each is read once.
     """
@@ -258,15 +264,13 @@ def _classes(extent: str, sizes: Sizes, stream: Stream) -> tuple[Class, ...]:
     rows = operand(extent)
     many = stream.warps > FEW
     deep = min(stream.steps, HELD_STEPS) if many else stream.steps
+    test = f"{rows} % {sizes.aligned}"
+    short = Class(test=test, first=first, last=odd_last, together=1 << odd_last, warps=FEW, steps=1, odd=True)
+    beyond = replace(short, first=odd_last, together=1)
+    short = replace(short, test=f"{test} and {rows} <= {1 << odd_last - 1}", steps=0) if wide else short
     return (
-        Class(
-            test=f"{rows} % {sizes.aligned}",
-            first=first,
-            last=odd_last,
-            together=1 << odd_last,
-            warps=FEW,
-            steps=1,
-        ),
+        short,
+        *([beyond] if wide else []),
         Class(test=f"{rows} <= {held}", first=first, last=last, together=held, warps=FEW, steps=0),
         Class(test=None, first=last, last=last + many, together=1, warps=stream.warps, steps=deep),
     )

@@ -6,6 +6,7 @@ import re
 
 from opspec.emit.accesses import Accesses, segment_places
 from opspec.emit.expressions import wrap
+from opspec.emit.odd_rows import first_of_row
 from opspec.emit.running import across_memory, loop_range
 from opspec.emit.signature import pointer, stride
 from opspec.emit.turns import NEXT, in_turns
@@ -42,6 +43,8 @@ class Loops(Accesses):
         if len(dims) == 3:
             lanes, steps, near = (self.blocks[d] for d in dims)
             assert not s.reverse
+            if self.odd_row is not None:
+                start = first_of_row(self, self.odd_row)
             self.put(f"for {axis}_start in range({start}, {stop}, {lanes} * {steps} * {near}):")
             self.level += 1
             self.put(
@@ -94,7 +97,12 @@ class Loops(Accesses):
         outer, self.sweep = self.sweep, (s.axis, s.sweep, s.sweeps)
         self.open = (*self.open, s.axis)
         around, self.step = self.step, s
+        head = len(self.lines) - 1
         self.block(s.body)
+        code = "\n".join(line for line in self.lines[head + 1 :] if not line.lstrip().startswith("#"))
+        if self.odd_row is not None and not re.search(rf"\b{axis}\b", code):
+            del self.lines[head]  # the load says where it is by itself
+            self.x.used.discard("lane_places")
         self.open, self.step = self.open[:-1], around
         self.started.pop(s.axis, None)
         self.sweep = outer

@@ -11,16 +11,16 @@ MODULE = frozenset(
     {
         "annotations", "bench", "cost", "device", "kernel", "launch", "library", "main", "math", "os", "reference", "runtime",
         "sys", "tl", "torch", "triton", "opspec",
-        "walks", "INDEX", "GROUP", "SEGMENTS", "FIRST", "LAST", "TOGETHER", "STEPS", "WIDE", "OVERLAP", "FULL", "pid", "out", "call", "dims", "options",
+        "walks", "INDEX", "GROUP", "SEGMENTS", "FIRST", "LAST", "TOGETHER", "STEPS", "WIDE", "OVERLAP", "FULL", "ODD", "pid", "out", "call", "dims", "options",
         "width", "aligned", "gl", "gluon", "warps", "specialised", "STAGES", "adjacent", "tiles", "described", "tuned", "copying", "checked", "chunk", "tile",
     }
 )  # fmt: skip
 # Device functions of the runtime, which a kernel imports by name.
 HELPERS = frozenset(
     {
-        "all_before", "any_before", "any_nan", "clamp_to", "decay_before", "decayed",
+        "all_before", "any_before", "any_nan", "as_loaded", "before_row", "clamp_to", "decay_before", "decayed",
         "div_fast", "div_near", "dot_behind", "dot_inside", "dot_parts", "eights", "erf", "even_elements", "exp", "fetch_ahead", "first_of_lanes", "first_of_rows", "floor_div", "floor_mod",
-        "grouped", "inverse", "is_greatest", "is_least", "is_nan", "lane_places", "let_next_come", "lifted_words", "load_once", "load_one", "load_parts", "lowered", "max_before", "maximum", "min_before", "minimum", "mixed", "nibble",
+        "grouped", "in_row", "inverse", "is_greatest", "is_least", "is_nan", "lane_places", "let_next_come", "lifted_words", "load_once", "load_one", "load_parts", "load_row", "lowered", "max_before", "maximum", "min_before", "minimum", "mixed", "nibble",
         "nibbles", "one_plus_erf", "pack_nibbles", "prod_before", "quotients", "quotients_near", "quotients_spanned", "reduce_all", "reduce_any",
         "reduce_max", "reduce_min",
         "reduce_prod", "renewed", "round_even", "scan_all", "scan_any", "scan_decay", "scan_max", "scan_min",

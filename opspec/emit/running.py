@@ -8,7 +8,7 @@ from opspec.emit.expressions import ATOM, TL, Expressions, Text, wrap
 from opspec.ir.dtypes import F32, DType
 from opspec.ir.integers import index
 from opspec.ir.values import Extent, Monoid, Read, Scalar, Value, walk
-from opspec.schedule.tile import Collapse, Locate, Loop, Scan, TileProgram, Var, statements
+from opspec.schedule.tile import Collapse, Fetch, Locate, Loop, Scan, TileProgram, Var, statements
 
 SCAN: dict[Monoid, str] = {
     "sum": "tl.cumsum", "prod": "tl.cumprod", "max": "scan_max", "min": "scan_min", "any": "scan_any", "all": "scan_all",
@@ -27,6 +27,7 @@ class Printing(Protocol):
     blocks: dict[str, str]
     implied: tuple[Value, ...]
     full: bool
+    odd_row: Fetch | None
 
     def wide(self, value: Value) -> str:
         """How many neighbours one load brings of what a value is made from."""
@@ -85,7 +86,9 @@ def print_locate(p: Printing, s: Locate) -> None:
     nowhere = p.x.value(Extent(value=s.nowhere, dtype=s.var.dtype), ())[0]
     axis = s.at.value.index if isinstance(s.at, Extent) else None
     if axis is not None and len(s.axes) == 3 and s.axes == p.x.dims[axis] and s.over == s.axes[1:]:
-        p.put(f"{s.var.name} = {p.x.call('first_of_lanes', hit, f'{p.names[axis]}_start', nowhere)[0]}")
+        odd = [] if p.odd_row is None else ["ODD"]
+        first = p.x.call("first_of_lanes", hit, f"{p.names[axis]}_start", nowhere, *odd)[0]
+        p.put(f"{s.var.name} = {first}")
         return
     at = p.x.value(s.at, s.axes)[0]
     if axis is not None and p.full and len(s.axes) == 2 and s.over == s.axes[1:] == p.x.dims[axis]:

@@ -132,6 +132,7 @@ class Printer(Loops):
                     "SEGMENTS",
                     "INDEX",
                     "FULL",
+                    "ODD",
                     "OVERLAP",
                 )
             )

@@ -83,6 +83,7 @@ from opspec.runtime.groups import (  # noqa: F401
     widen_parts,
     zeros_parts,
 )
+from opspec.runtime.odd_rows import before_row, in_row, load_row  # noqa: F401
 from opspec.runtime.segmented import segment_tile, segment_tiles  # noqa: F401
 from opspec.runtime.widening import (  # noqa: F401
     dot_units,
@@ -124,6 +125,17 @@ def renewed(x, place):
     kind: tl.constexpr = tl.int8 if bits == 8 else tl.int16 if bits == 16 else tl.int32
     nothing = (tl.cast(place, tl.int64) >> 63).to(kind)
     return (x.to(kind, bitcast=True) | nothing).to(x.dtype, bitcast=True)
+
+
+@triton.jit
+def as_loaded(x, place):
+    """A tile as it was loaded, to be converted anew: so a long row of 16 bits takes half a register an element.
+
+    One that is short or of f32 stays as it is, and so does what was made of it.
+    """
+    if x.numel > 16384 and x.dtype.primitive_bitwidth <= 16:
+        return renewed(x, place)
+    return x
 
 
 @triton.jit

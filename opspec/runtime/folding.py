@@ -69,10 +69,10 @@ def unless_full(mask, FULL: tl.constexpr):
 
 
 @triton.jit
-def first_of_lanes(hit, start, nowhere):
+def first_of_lanes(hit, start, nowhere, ODD: tl.constexpr = False):
     """The first place of each lane of a chunk, [LANES, STEPS, WIDE], where ``hit`` holds, ``nowhere`` if at none.
 
-    A place within its lane is a constant of the binary, so that no thread computes those of all its elements.
+    With ODD the first chunk begins before the row, with what is no less than anything in it: place 0 is as good. A place within its lane is a constant of the binary, so that no thread computes those of all its elements.
     """
     LANES: tl.constexpr = hit.shape[0]
     STEPS: tl.constexpr = hit.shape[1]
@@ -80,7 +80,10 @@ def first_of_lanes(hit, start, nowhere):
     far: tl.constexpr = LANES * STEPS * WIDE
     within = tl.arange(0, STEPS)[None, :, None] * (LANES * WIDE) + tl.arange(0, WIDE)[None, None, :]
     first = tl.min(tl.min(tl.where(hit, within, far), axis=2), axis=1)
-    return tl.where(first < far, start + tl.arange(0, LANES) * WIDE + first, nowhere)
+    place = start + tl.arange(0, LANES) * WIDE + first
+    if ODD:
+        place = tl.maximum(place, 0)
+    return tl.where(first < far, place, nowhere)
 
 
 @triton.jit

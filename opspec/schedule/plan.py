@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from opspec.ir.integers import Int
 from opspec.ir.program import Boundary, Kernel, Op
+from opspec.schedule.again import make_again
 from opspec.schedule.ahead import load_ahead
 from opspec.schedule.applied import Applied
 from opspec.schedule.aside import repeats
@@ -18,6 +19,7 @@ from opspec.schedule.exponent import fold_exponentials
 from opspec.schedule.extremes import pair_extremes
 from opspec.schedule.flatten import build_graph
 from opspec.schedule.graph import Graph
+from opspec.schedule.hints import hint_loads
 from opspec.schedule.kept import keep_rows
 from opspec.schedule.legal import check_tile
 from opspec.schedule.lend import lend_rows
@@ -36,6 +38,8 @@ from opspec.schedule.split import Split, split_stream
 from opspec.schedule.steps import hold_steps
 from opspec.schedule.tile import TileProgram
 from opspec.schedule.windows import hold_windows
+
+Typical = Callable[[Int], int | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +66,7 @@ def schedule_kernel(
     boundary: Boundary,
     kernel: Kernel,
     *,
-    typical: Callable[[Int], int | None] = lambda _: None,
+    typical: Typical = lambda _: None,
     reserved: Iterable[str] = (),
 ) -> Plan:
     """Schedule one kernel block.
@@ -111,18 +115,19 @@ def schedule_kernel(
             check_tile(split.partial)
             check_tile(split.merge)
             variants[-1] = replace(last, split=split)
-    variants = [_held(_shortened(v), set(reserved)) for v in variants]
+    variants = [_held(_shortened(v), set(reserved), typical) for v in variants]
     if not variants:
         raise unfusable(f"no order of loops carries kernel `{kernel.name}` in one launch", kernel.span)
     return Plan(block=graph.block, graph=graph, rewrites=rewrites, variants=tuple(variants))
 
 
-def _held(variant: Variant, reserved: set[str]) -> Variant:
+def _held(variant: Variant, reserved: set[str], typical: Typical) -> Variant:
     program = variant.program
     names = Names(taken=reserved | {v.name for v in program.vars} | {a.name for a in program.axes})
     if variant.roles.kept is not None:
         program = keep_rows(program, variant.roles.kept, names) or program
     program = hold_steps(hold_windows(load_ahead(program), names), names)
+    program = make_again(hint_loads(program, typical), names, typical)
     return replace(variant, program=check_tile(program))
 
 

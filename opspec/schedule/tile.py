@@ -19,6 +19,7 @@ from opspec.ir.values import Compare, Extent, Monoid, Read, Value, integers, wal
 
 Role = L["grid", "tile", "stream"]
 Precision = L["ieee", "tf32"]
+Hint = L["evict_first", "evict_last"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +58,11 @@ class Var:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetch:
-    """``var = tensor[at]`` where all ``masks`` hold, ``other`` elsewhere; ``raw`` keeps the storage type."""
+    """``var = tensor[at]`` where all ``masks`` hold, ``other`` elsewhere; ``raw`` keeps the storage type.
+
+    ``packed``: it keeps it too, and is converted wherever it is read. ``again``: the variable that was loaded so and
+    that this one is taken from, and the how manieth time that is. ``hint``: what L2 does with it.
+    """
 
     var: Var
     tensor: str
@@ -66,6 +71,9 @@ class Fetch:
     other: Value | None
     raw: bool
     reread: bool = False
+    packed: bool = False
+    again: tuple[str, int] | None = None
+    hint: Hint | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

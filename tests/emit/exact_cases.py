@@ -591,3 +591,38 @@ def a_joint_extreme_in_parts() -> None:
     assert len(started) == 2
     assert "_part" in started[0]
     assert "_merge" in started[1]
+
+
+@case
+def long_rows_are_made_again_from_what_was_loaded() -> None:
+    m = built(
+        "dtype X in {bf16, f32}\nop f[M, N](x: X[M, N]) -> y: X[M, N] { kernel k { y[m, n] = softmax[n](x[m, n]) } }\n"
+        "workload w for f { M = 4, N = 32768, X = bf16 }\n"
+    )
+    x = torch.randn(3, 32768, generator=torch.Generator().manual_seed(0))
+    x[1, 7] = 80.0
+    x[2, 32767] = math.nan
+    for kind, within in ((torch.bfloat16, 4e-3), (torch.float32, 1e-6)):
+        rows = x.to(kind)
+        same(m.f(rows), torch.softmax(rows.to(torch.float64), 1), within)
+
+
+@case
+def rows_of_odd_length_begin_where_a_wide_load_can() -> None:
+    m = built(  # chunks of 32 elements
+        "op top[M, N](x: bf16[M, N]) -> at: i64[M], lse: f32[M] { kernel k { at[m] = argmax[n](x[m, n]); lse[m] = logsumexp[n](x[m, n]) } }\n"
+        "op squares[M, N](x: bf16[M, N]) -> y: f32[M] { kernel k { y[m] = sum[n](1 + x[m, n] ** 2) } }\n",
+        SMALL,
+    )
+    kind = torch.bfloat16
+    # one after the other, at any address, and along no memory
+    views = (torch.empty(6, 43, dtype=kind), torch.empty(6, 57, dtype=kind)[:, 3:46])
+    for x in (*views, torch.empty(43, 6, dtype=kind).T):
+        x.copy_(torch.linspace(-2, 2, 43).repeat(6, 1))
+        x[1], x[2, 20], x[2, 30], x[3], x[5, 7], x[5, 40] = -INF, math.nan, math.nan, -0.0, 9.0, 9.0
+        at, lse = m.top(x)
+        same(at, [42, 0, 20, 0, 42, 7])
+        some = torch.tensor([0, 3, 4, 5])
+        rows = x.to(torch.float64)[some]
+        same(lse[some], torch.logsumexp(rows, 1), 1e-5)
+        same(m.squares(x)[some], (1 + rows**2).sum(1), 1e-5)

@@ -328,6 +328,12 @@ def test_a_scan_across_memory_holds_its_steps_in_registers():
     assert not row["spills"]
 
 
+def test_rows_of_odd_length_are_loaded_as_wide_as_others():
+    text = "op f[M, N](x: bf16[M, N]) -> y: i64[M] { kernel k { y[m] = argmax[n](x[m, n]) } }"
+    (row,) = [r for r in compiled(text, {"M": 8192, "N": 5001}, ttir=True)["compiled"] if "ptx" in r]
+    assert re.search(r"ld\.global\S*\.v4\.b32", row["ptx"])
+
+
 INT8 = """op f[M, N](x: bf16[M, N]) -> q: i8[M, N], scale: f32[M] {
   require N >= 1
   kernel k {

@@ -53,7 +53,8 @@ def test_what_is_read_in_several_sweeps_is_held_whole_further():
     twice = launch_of(WHOLE_AND_STREAMED["norm"])[1].lengths.lengths
     once = launch_of(WHOLE_AND_STREAMED["several axes"])[1].lengths.lengths
     assert (twice.longest, once.longest) == (8192, 4096)
-    assert [c.warps for c in once.classes] == [4, 4, 4]
+    # in a stream of its own, rows of odd length begin where a wide load can
+    assert [(c.odd, c.steps, c.warps) for c in once.classes][:2] == [(True, 0, 4), (True, 1, 4)]
     assert [c.warps for c in twice.classes] == [4, 4, 8]
 
 
@@ -146,3 +147,23 @@ def test_rows_that_are_swept_again_leave_room_for_three_programs():
     twice, once = (launch_of(WHOLE_AND_STREAMED[name])[0] for name in ("norm", "several axes"))
     assert '"maxnreg": 80,' in twice.files["kernel.py"]
     assert "maxnreg" not in once.files["kernel.py"]
+
+
+@pytest.mark.parametrize(
+    ("y", "value", "odd"),
+    [
+        ("f32[M]", "y[m] = logsumexp[n](x[m, n])", True),
+        ("f32[M]", "y[m] = sum[n | x[m, n] > 0](x[m, n])", True),
+        ("f32[M]", "y[m] = sum[n](x[m, n] * z[m, n])", False),  # two rows, each with its own first wide load
+        ("f32[M]", "y[m] = sum[n | n < M](x[m, n])", False),
+        ("f32[M, N]", "y[m, n] = softmax[n](x[m, n])", False),
+    ],
+    ids=["one", "by value", "two", "by place", "stored"],
+)
+def test_a_stream_of_one_load_takes_rows_of_odd_length_by_wide_loads(y: str, value: str, odd: bool):
+    text = f"op f[M, N](x: f32[M, N], z: f32[M, N]) -> y: {y} {{ kernel k {{ {value} }} }}"
+    kernel = launch_of(text.replace(", z: f32[M, N]", "") if "z[" not in value else text)[0].files[
+        "kernel.py"
+    ]
+    assert ('"ODD": True' in kernel) is odd
+    assert kernel.count("load_row(x_row") == odd

@@ -80,6 +80,7 @@ def test_no_name_is_that_of_a_device_function():
         "folding.py",
         "following.py",
         "groups.py",
+        "odd_rows.py",
         "segmented.py",
         "widening.py",
     )

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import launch, library
-from opspec.runtime.device import lane_places, maximum, reduce_max
+from opspec.runtime.device import before_row, load_row, maximum, reduce_max
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -72,6 +72,7 @@ def _cross_entropy_rows_streamed(
     STEPS: tl.constexpr,
     WIDE: tl.constexpr,
     INDEX: tl.constexpr,
+    ODD: tl.constexpr,
 ):
     """Streamed: m in parallel, v streamed in steps and lanes.
 
@@ -85,10 +86,12 @@ def _cross_entropy_rows_streamed(
     x = tl.load(x_at, mask=mask, other=0.0).to(tl.float32)
     lse_m_lanes = tl.full((BLOCK_V,), float("-inf"), tl.float32)
     lse_sum_lanes = tl.zeros((BLOCK_V,), tl.float32)
-    for v_start in range(0, V, BLOCK_V * STEPS * WIDE):
-        v = (v_start + lane_places(BLOCK_V, STEPS, WIDE)).to(INDEX)
-        x_2_at = x_ptr + m * x_stride_M + v * x_stride_V
-        x_2 = tl.load(x_2_at, mask=v < V, other=float("-inf"), eviction_policy="evict_first").to(tl.float32)
+    x_2_row = x_ptr + m * x_stride_M
+    # one of odd length is loaded from where a wide load can begin
+    for v_start in range(-before_row(x_2_row, ODD), V, BLOCK_V * STEPS * WIDE):
+        x_2 = load_row(x_2_row, x_stride_V, v_start, V, float("-inf"), BLOCK_V, STEPS, WIDE, ODD).to(
+            tl.float32
+        )
         lse_m_lanes_chunk = reduce_max(reduce_max(x_2, axis=2), axis=1)
         lse_m_lanes_new = maximum(lse_m_lanes, lse_m_lanes_chunk)
         # before the first finite value the state has no mass: keep exp(-inf - -inf) out
@@ -136,6 +139,7 @@ def _cross_entropy_rows(
     STEPS: tl.constexpr,
     WIDE: tl.constexpr,
     INDEX: tl.constexpr,
+    ODD: tl.constexpr,
 ):
     """Rows in tiles of 2**FIRST to 2**LAST // 2 elements, beyond streamed where BLOCK_V is not 0."""
     place = 0
@@ -179,6 +183,7 @@ def _cross_entropy_rows(
                 STEPS=STEPS,
                 WIDE=WIDE,
                 INDEX=INDEX,
+                ODD=ODD,
             )
 
 
@@ -189,16 +194,32 @@ _cross_entropy_rows_odd = triton.jit(do_not_specialize=["M", "V", "x_stride_M"])
 def _configure_cross_entropy_rows(M: int, V: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `rows` for one shape."""
     if launch.chosen(tuned, "_cross_entropy_rows"):
-        if V % 16:
+        if V % 16 and V <= 1024:
             kernel = _cross_entropy_rows_odd
             BLOCK_M = launch.share(2048, launch.power_of_2(V, 64))
             options = {
                 "FIRST": 6,
                 "LAST": 11,
                 "TOGETHER": 2048,
-                "BLOCK_V": 128 * (16 // width),
+                "BLOCK_V": 0,
                 "STEPS": 1,
                 "WIDE": 1,
+                "ODD": True,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        elif V % 16:
+            kernel = _cross_entropy_rows_odd
+            BLOCK_M = 1
+            options = {
+                "FIRST": 11,
+                "LAST": 11,
+                "TOGETHER": 1,
+                "BLOCK_V": 128,
+                "STEPS": 1,
+                "WIDE": 16 // width,
+                "ODD": True,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -213,6 +234,7 @@ def _configure_cross_entropy_rows(M: int, V: int, width: int, *, tuned: launch.T
                 "BLOCK_V": 0,
                 "STEPS": 1,
                 "WIDE": 1,
+                "ODD": False,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -224,6 +246,7 @@ def _configure_cross_entropy_rows(M: int, V: int, width: int, *, tuned: launch.T
                 "BLOCK_V": 128,
                 "STEPS": 2,
                 "WIDE": 16 // width,
+                "ODD": False,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -254,6 +277,7 @@ def _configure_cross_entropy_rows(M: int, V: int, width: int, *, tuned: launch.T
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_cross_entropy_rows_streamed")
+    options["ODD"] = False
     return _cross_entropy_rows_streamed, M, options
 
 

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import launch, library
-from opspec.runtime.device import lane_places, maximum, reduce_max
+from opspec.runtime.device import before_row, in_row, lane_places, load_row, maximum, reduce_max
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -75,6 +75,7 @@ def _label_smoothing_rows_streamed(
     STEPS: tl.constexpr,
     WIDE: tl.constexpr,
     INDEX: tl.constexpr,
+    ODD: tl.constexpr,
 ):
     """Streamed: m in parallel, v streamed in steps and lanes.
 
@@ -90,10 +91,13 @@ def _label_smoothing_rows_streamed(
     lse_m_lanes = tl.full((BLOCK_V,), float("-inf"), tl.float32)
     lse_sum_lanes = tl.zeros((BLOCK_V,), tl.float32)
     loss_sum_lanes = tl.zeros((BLOCK_V,), tl.float32)
-    for v_start in range(0, V, BLOCK_V * STEPS * WIDE):
+    x_2_row = x_ptr + m * x_stride_M
+    # one of odd length is loaded from where a wide load can begin
+    for v_start in range(-before_row(x_2_row, ODD), V, BLOCK_V * STEPS * WIDE):
         v = (v_start + lane_places(BLOCK_V, STEPS, WIDE)).to(INDEX)
-        x_2_at = x_ptr + m * x_stride_M + v * x_stride_V
-        x_2 = tl.load(x_2_at, mask=v < V, other=float("-inf"), eviction_policy="evict_first").to(tl.float32)
+        x_2 = load_row(x_2_row, x_stride_V, v_start, V, float("-inf"), BLOCK_V, STEPS, WIDE, ODD).to(
+            tl.float32
+        )
         lse_m_lanes_chunk = reduce_max(reduce_max(x_2, axis=2), axis=1)
         lse_m_lanes_new = maximum(lse_m_lanes, lse_m_lanes_chunk)
         # before the first finite value the state has no mass: keep exp(-inf - -inf) out
@@ -104,7 +108,7 @@ def _label_smoothing_rows_streamed(
             tl.sum(tl.exp2((x_2 - lse_m_lanes_safe[:, None, None]) * 1.4426950408889634), axis=2), axis=1
         )
         lse_sum_lanes = lse_sum_lanes + lse_sum_lanes_chunk
-        loss_sum_lanes_chunk = tl.sum(tl.sum(tl.where(v < V, x_2, 0.0), axis=2), axis=1)
+        loss_sum_lanes_chunk = tl.sum(tl.sum(tl.where(in_row(v, V, ODD), x_2, 0.0), axis=2), axis=1)
         loss_sum_lanes = loss_sum_lanes + loss_sum_lanes_chunk
         lse_m_lanes = lse_m_lanes_new
     lse_m = reduce_max(lse_m_lanes, axis=0)
@@ -146,6 +150,7 @@ def _label_smoothing_rows(
     STEPS: tl.constexpr,
     WIDE: tl.constexpr,
     INDEX: tl.constexpr,
+    ODD: tl.constexpr,
 ):
     """Rows in tiles of 2**FIRST to 2**LAST // 2 elements, beyond streamed where BLOCK_V is not 0."""
     place = 0
@@ -187,6 +192,7 @@ def _label_smoothing_rows(
                 STEPS=STEPS,
                 WIDE=WIDE,
                 INDEX=INDEX,
+                ODD=ODD,
             )
 
 
@@ -197,16 +203,32 @@ _label_smoothing_rows_odd = triton.jit(do_not_specialize=["M", "V", "x_stride_M"
 def _configure_label_smoothing_rows(M: int, V: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `rows` for one shape."""
     if launch.chosen(tuned, "_label_smoothing_rows"):
-        if V % 16:
+        if V % 16 and V <= 1024:
             kernel = _label_smoothing_rows_odd
             BLOCK_M = launch.share(2048, launch.power_of_2(V, 64))
             options = {
                 "FIRST": 6,
                 "LAST": 11,
                 "TOGETHER": 2048,
-                "BLOCK_V": 128 * (16 // width),
+                "BLOCK_V": 0,
                 "STEPS": 1,
                 "WIDE": 1,
+                "ODD": True,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        elif V % 16:
+            kernel = _label_smoothing_rows_odd
+            BLOCK_M = 1
+            options = {
+                "FIRST": 11,
+                "LAST": 11,
+                "TOGETHER": 1,
+                "BLOCK_V": 128,
+                "STEPS": 1,
+                "WIDE": 16 // width,
+                "ODD": True,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -221,6 +243,7 @@ def _configure_label_smoothing_rows(M: int, V: int, width: int, *, tuned: launch
                 "BLOCK_V": 0,
                 "STEPS": 1,
                 "WIDE": 1,
+                "ODD": False,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -232,6 +255,7 @@ def _configure_label_smoothing_rows(M: int, V: int, width: int, *, tuned: launch
                 "BLOCK_V": 128,
                 "STEPS": 2,
                 "WIDE": 16 // width,
+                "ODD": False,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -262,6 +286,7 @@ def _configure_label_smoothing_rows(M: int, V: int, width: int, *, tuned: launch
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_label_smoothing_rows_streamed")
+    options["ODD"] = False
     return _label_smoothing_rows_streamed, M, options
 
 

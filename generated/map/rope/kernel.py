@@ -45,13 +45,13 @@ def _rope_rotate(
     b = pid // tl.cdiv(D // 2, BLOCK_C) // tl.cdiv(T, BLOCK_T) // H
     x_at = x_ptr + b * x_stride_B + h * x_stride_H + t[:, None] * x_stride_T + c[None, :] * x_stride_D
     mask = (t[:, None] < T) & (c[None, :] < D // 2)
-    x = tl.load(x_at, mask=mask, other=0.0).to(tl.float32)
+    x = tl.load(x_at, mask=mask, other=0.0, eviction_policy="evict_last").to(tl.float32)
     cos_at = cos_ptr + t[:, None] * cos_stride_T + c[None, :] * cos_stride_1
     cos = tl.load(cos_at, mask=mask, other=0.0)
     x_2_at = (
         x_ptr + b * x_stride_B + h * x_stride_H + t[:, None] * x_stride_T + (c + D // 2)[None, :] * x_stride_D
     )
-    x_2 = tl.load(x_2_at, mask=mask, other=0.0).to(tl.float32)
+    x_2 = tl.load(x_2_at, mask=mask, other=0.0, eviction_policy="evict_last").to(tl.float32)
     sin_at = sin_ptr + t[:, None] * sin_stride_T + c[None, :] * sin_stride_1
     sin = tl.load(sin_at, mask=mask, other=0.0)
     # y[b, h, t, c] = x[b, h, t, c] * cos[t, c] - x[b, h, t, c + C] * sin[t, c] for c < C

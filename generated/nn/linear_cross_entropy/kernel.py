@@ -13,7 +13,7 @@ from triton.experimental.gluon import language as gl
 
 from opspec.runtime import copying, launch, library
 from opspec.runtime import warp_specialised as warps
-from opspec.runtime.device import grouped, lane_places, maximum, reduce_max
+from opspec.runtime.device import before_row, grouped, load_row, maximum, reduce_max
 
 
 @triton.jit
@@ -1278,6 +1278,7 @@ def _linear_cross_entropy__unfused_rows_streamed(
     STEPS: tl.constexpr,
     WIDE: tl.constexpr,
     INDEX: tl.constexpr,
+    ODD: tl.constexpr,
 ):
     """Streamed: m in parallel, v streamed in steps and lanes.
 
@@ -1292,10 +1293,10 @@ def _linear_cross_entropy__unfused_rows_streamed(
     z = tl.load(z_at, mask=mask, other=0.0)
     lse_m_lanes = tl.full((BLOCK_V,), float("-inf"), tl.float32)
     lse_sum_lanes = tl.zeros((BLOCK_V,), tl.float32)
-    for v_start in range(0, V, BLOCK_V * STEPS * WIDE):
-        v = (v_start + lane_places(BLOCK_V, STEPS, WIDE)).to(INDEX)
-        z_2_at = z_ptr + m * z_stride_M + v * z_stride_V
-        z_2 = tl.load(z_2_at, mask=v < V, other=float("-inf"), eviction_policy="evict_first")
+    z_2_row = z_ptr + m * z_stride_M
+    # one of odd length is loaded from where a wide load can begin
+    for v_start in range(-before_row(z_2_row, ODD), V, BLOCK_V * STEPS * WIDE):
+        z_2 = load_row(z_2_row, z_stride_V, v_start, V, float("-inf"), BLOCK_V, STEPS, WIDE, ODD)
         lse_m_lanes_chunk = reduce_max(reduce_max(z_2, axis=2), axis=1)
         lse_m_lanes_new = maximum(lse_m_lanes, lse_m_lanes_chunk)
         # before the first finite value the state has no mass: keep exp(-inf - -inf) out
@@ -1343,6 +1344,7 @@ def _linear_cross_entropy__unfused_rows(
     STEPS: tl.constexpr,
     WIDE: tl.constexpr,
     INDEX: tl.constexpr,
+    ODD: tl.constexpr,
 ):
     """Rows in tiles of 2**FIRST to 2**LAST // 2 elements, beyond streamed where BLOCK_V is not 0."""
     place = 0
@@ -1386,6 +1388,7 @@ def _linear_cross_entropy__unfused_rows(
                 STEPS=STEPS,
                 WIDE=WIDE,
                 INDEX=INDEX,
+                ODD=ODD,
             )
 
 
@@ -1535,16 +1538,32 @@ def _configure_linear_cross_entropy__unfused_rows(
 ):
     """Kernel, grid and launch options of `rows` for one shape."""
     if launch.chosen(tuned, "_linear_cross_entropy__unfused_rows"):
-        if V % 16:
+        if V % 16 and V <= 1024:
             kernel = _linear_cross_entropy__unfused_rows_odd
             BLOCK_M = launch.share(2048, launch.power_of_2(V, 64))
             options = {
                 "FIRST": 6,
                 "LAST": 11,
                 "TOGETHER": 2048,
-                "BLOCK_V": 128 * (16 // width),
+                "BLOCK_V": 0,
                 "STEPS": 1,
                 "WIDE": 1,
+                "ODD": True,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        elif V % 16:
+            kernel = _linear_cross_entropy__unfused_rows_odd
+            BLOCK_M = 1
+            options = {
+                "FIRST": 11,
+                "LAST": 11,
+                "TOGETHER": 1,
+                "BLOCK_V": 128,
+                "STEPS": 1,
+                "WIDE": 16 // width,
+                "ODD": True,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -1559,6 +1578,7 @@ def _configure_linear_cross_entropy__unfused_rows(
                 "BLOCK_V": 0,
                 "STEPS": 1,
                 "WIDE": 1,
+                "ODD": False,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -1570,6 +1590,7 @@ def _configure_linear_cross_entropy__unfused_rows(
                 "BLOCK_V": 128,
                 "STEPS": 2,
                 "WIDE": 16 // width,
+                "ODD": False,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -1600,6 +1621,7 @@ def _configure_linear_cross_entropy__unfused_rows(
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_linear_cross_entropy__unfused_rows_streamed")
+    options["ODD"] = False
     return _linear_cross_entropy__unfused_rows_streamed, M, options
 
 

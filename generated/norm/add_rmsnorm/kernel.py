@@ -46,9 +46,9 @@ def _add_rmsnorm_rows_resident(
     n = tl.arange(0, BLOCK_N).to(INDEX)
     x_at = x_ptr + m[:, None] * x_stride_M + n[None, :] * x_stride_N
     mask = unless_full((m[:, None] < M) & (n[None, :] < N), FULL)
-    x = tl.load(x_at, mask=mask, other=0.0).to(tl.float32)
+    x = tl.load(x_at, mask=mask, other=0.0, eviction_policy="evict_last").to(tl.float32)
     residual_at = residual_ptr + m[:, None] * residual_stride_M + n[None, :] * residual_stride_N
-    residual = tl.load(residual_at, mask=mask, other=0.0).to(tl.float32)
+    residual = tl.load(residual_at, mask=mask, other=0.0, eviction_policy="evict_last").to(tl.float32)
     # h[m, n] = x[m, n] + residual[m, n]
     h = x + residual
     h_at = h_ptr + m[:, None] * h_stride_M + n[None, :] * h_stride_N

@@ -39,12 +39,16 @@ def _adamw_step(
     """
     pid = tl.program_id(0).to(INDEX)
     i = pid * BLOCK_N + tl.arange(0, BLOCK_N)
-    m = tl.load(m_ptr + i * m_stride_N, mask=i < N, other=0.0)
-    g = tl.load(g_ptr + i * g_stride_N, mask=i < N, other=0.0).to(tl.float32)
+    m_at = m_ptr + i * m_stride_N
+    m = tl.load(m_at, mask=i < N, other=0.0, eviction_policy="evict_last")
+    g_at = g_ptr + i * g_stride_N
+    g = tl.load(g_at, mask=i < N, other=0.0, eviction_policy="evict_last").to(tl.float32)
     # m[i] = beta1 * m[i] + (1 - beta1) * g[i]
     new = beta1 * m + (1.0 - beta1) * g
-    v = tl.load(v_ptr + i * v_stride_N, mask=i < N, other=0.0)
-    p = tl.load(p_ptr + i * p_stride_N, mask=i < N, other=0.0).to(tl.float32)
+    v_at = v_ptr + i * v_stride_N
+    v = tl.load(v_at, mask=i < N, other=0.0, eviction_policy="evict_last")
+    p_at = p_ptr + i * p_stride_N
+    p = tl.load(p_at, mask=i < N, other=0.0, eviction_policy="evict_last").to(tl.float32)
     tl.store(m_ptr + i * m_stride_N, new, mask=i < N)
     # v[i] = beta2 * v[i] + (1 - beta2) * g[i] * g[i]
     v_new = beta2 * v + (1.0 - beta2) * g * g
@@ -59,7 +63,7 @@ def _configure_adamw_step(N: int, *, tuned: launch.Tuning = launch.UNTUNED):
     BLOCK_N = 1024
     options = {
         "BLOCK_N": BLOCK_N,
-        "num_warps": launch.warps(BLOCK_N, 16),
+        "num_warps": launch.warps(BLOCK_N, 8),
         "num_stages": 1,
         "enable_fp_fusion": True,
     }

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import launch, library
-from opspec.runtime.device import lane_places, maximum, reduce_max, unless_full
+from opspec.runtime.device import before_row, load_row, maximum, reduce_max, unless_full
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -33,7 +33,7 @@ def _logsumexp_rows_resident(
     n = tl.arange(0, BLOCK_N).to(INDEX)
     x_at = x_ptr + m[:, None] * x_stride_M + n[None, :] * x_stride_N
     mask = unless_full((m[:, None] < M) & (n[None, :] < N), FULL)
-    x = tl.load(x_at, mask=mask, other=float("-inf")).to(tl.float32)
+    x = tl.load(x_at, mask=mask, other=float("-inf"), eviction_policy="evict_first").to(tl.float32)
     lse_m = reduce_max(x, axis=1)
     lse_sum = tl.sum(
         tl.where(unless_full(n[None, :] < N, FULL), tl.exp2((x - lse_m[:, None]) * 1.4426950408889634), 0.0),
@@ -57,6 +57,7 @@ def _logsumexp_rows_streamed(
     STEPS: tl.constexpr,
     WIDE: tl.constexpr,
     INDEX: tl.constexpr,
+    ODD: tl.constexpr,
 ):
     """Streamed: m in parallel, n streamed in steps and lanes.
 
@@ -66,10 +67,10 @@ def _logsumexp_rows_streamed(
     m = pid
     lse_m_lanes = tl.full((BLOCK_N,), float("-inf"), tl.float32)
     lse_sum_lanes = tl.zeros((BLOCK_N,), tl.float32)
-    for n_start in range(0, N, BLOCK_N * STEPS * WIDE):
-        n = (n_start + lane_places(BLOCK_N, STEPS, WIDE)).to(INDEX)
-        x_at = x_ptr + m * x_stride_M + n * x_stride_N
-        x = tl.load(x_at, mask=n < N, other=float("-inf"), eviction_policy="evict_first").to(tl.float32)
+    x_row = x_ptr + m * x_stride_M
+    # one of odd length is loaded from where a wide load can begin
+    for n_start in range(-before_row(x_row, ODD), N, BLOCK_N * STEPS * WIDE):
+        x = load_row(x_row, x_stride_N, n_start, N, float("-inf"), BLOCK_N, STEPS, WIDE, ODD).to(tl.float32)
         lse_m_lanes_chunk = reduce_max(reduce_max(x, axis=2), axis=1)
         lse_m_lanes_new = maximum(lse_m_lanes, lse_m_lanes_chunk)
         # before the first finite value the state has no mass: keep exp(-inf - -inf) out
@@ -109,6 +110,7 @@ def _logsumexp_rows(
     STEPS: tl.constexpr,
     WIDE: tl.constexpr,
     INDEX: tl.constexpr,
+    ODD: tl.constexpr,
 ):
     """Rows in tiles of 2**FIRST to 2**LAST // 2 elements, beyond streamed where BLOCK_N is not 0."""
     place = 0
@@ -143,6 +145,7 @@ def _logsumexp_rows(
                 STEPS=STEPS,
                 WIDE=WIDE,
                 INDEX=INDEX,
+                ODD=ODD,
             )
 
 
@@ -153,16 +156,32 @@ _logsumexp_rows_odd = triton.jit(do_not_specialize=["M", "N", "x_stride_M"])(_lo
 def _configure_logsumexp_rows(M: int, N: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `rows` for one shape."""
     if N != 4096 and launch.chosen(tuned, "_logsumexp_rows"):
-        if N % 16:
+        if N % 16 and N <= 1024:
             kernel = _logsumexp_rows_odd
             BLOCK_M = launch.share(2048, launch.power_of_2(N, 64))
             options = {
                 "FIRST": 6,
                 "LAST": 11,
                 "TOGETHER": 2048,
-                "BLOCK_N": 128 * (16 // width),
+                "BLOCK_N": 0,
                 "STEPS": 1,
                 "WIDE": 1,
+                "ODD": True,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        elif N % 16:
+            kernel = _logsumexp_rows_odd
+            BLOCK_M = 1
+            options = {
+                "FIRST": 11,
+                "LAST": 11,
+                "TOGETHER": 1,
+                "BLOCK_N": 128,
+                "STEPS": 1,
+                "WIDE": 16 // width,
+                "ODD": True,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -177,6 +196,7 @@ def _configure_logsumexp_rows(M: int, N: int, width: int, *, tuned: launch.Tunin
                 "BLOCK_N": 0,
                 "STEPS": 1,
                 "WIDE": 1,
+                "ODD": False,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -188,6 +208,7 @@ def _configure_logsumexp_rows(M: int, N: int, width: int, *, tuned: launch.Tunin
                 "BLOCK_N": 128,
                 "STEPS": 2,
                 "WIDE": 16 // width,
+                "ODD": False,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -219,6 +240,7 @@ def _configure_logsumexp_rows(M: int, N: int, width: int, *, tuned: launch.Tunin
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_logsumexp_rows_streamed")
+    options["ODD"] = False
     return _logsumexp_rows_streamed, M, options
 
 

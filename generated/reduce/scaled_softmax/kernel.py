@@ -11,6 +11,7 @@ import triton.language as tl
 
 from opspec.runtime import launch, library
 from opspec.runtime.device import (
+    as_loaded,
     lane_places,
     let_next_come,
     maximum,
@@ -43,12 +44,15 @@ def _scaled_softmax_weights_resident(
     n = tl.arange(0, BLOCK_N).to(INDEX)
     x_at = x_ptr + m[:, None] * x_stride_M + n[None, :] * x_stride_N
     mask = unless_full((m[:, None] < M) & (n[None, :] < N), FULL)
-    x = tl.load(x_at, mask=mask, other=float("-inf")).to(tl.float32)
-    p_m = reduce_max(x, axis=1)
-    e = tl.exp2((x - p_m[:, None]) * 1.4426950408889634)
+    x = tl.load(x_at, mask=mask, other=float("-inf"))
+    p_m = reduce_max(x.to(tl.float32), axis=1)
+    x_2 = as_loaded(x, N + 1)
+    e = tl.exp2((x_2.to(tl.float32) - p_m[:, None]) * 1.4426950408889634)
     p_sum = tl.sum(e, axis=1)
     # p: X[m, n] = softmax[n](x[m, n])
-    p = e / p_sum[:, None]
+    x_3 = as_loaded(x, N + 2)
+    e_2 = tl.exp2((x_3.to(tl.float32) - p_m[:, None]) * 1.4426950408889634)
+    p = e_2 / p_sum[:, None]
     p_at = p_ptr + m[:, None] * p_stride_M + n[None, :] * p_stride_N
     tl.store(p_at, p, mask=mask, eviction_policy="evict_last")
 
@@ -260,7 +264,9 @@ def _configure_scaled_softmax_weights(M: int, N: int, width: int, *, tuned: laun
         options = launch.over(options, tuned, "_scaled_softmax_weights")
         return kernel, triton.cdiv(M, BLOCK_M), options
     BLOCK_N = launch.power_of_2(N, 64)
-    if BLOCK_N <= 16384 and launch.chosen(tuned, "_scaled_softmax_weights_resident"):
+    if BLOCK_N <= (32768 if width <= 2 and BLOCK_N == N else 16384) and launch.chosen(
+        tuned, "_scaled_softmax_weights_resident"
+    ):
         BLOCK_M = launch.rows(M, launch.share(4096, BLOCK_N))
         options = {
             "BLOCK_M": BLOCK_M,
@@ -268,6 +274,7 @@ def _configure_scaled_softmax_weights(M: int, N: int, width: int, *, tuned: laun
             "num_warps": launch.warps(BLOCK_N * BLOCK_M, 32, 8 if BLOCK_N * BLOCK_M <= 8192 else 16),
             "num_stages": 1,
             "enable_fp_fusion": True,
+            "maxnreg": 64 if BLOCK_N > 16384 else None,
         }
         options = launch.over(options, tuned, "_scaled_softmax_weights_resident")
         options["FULL"] = options["BLOCK_N"] == N and options["BLOCK_M"] == 1
@@ -723,12 +730,15 @@ def _scaled_softmax__split_weights_resident(
     n = tl.arange(0, BLOCK_N).to(INDEX)
     x_at = x_ptr + m[:, None] * x_stride_M + n[None, :] * x_stride_N
     mask = unless_full((m[:, None] < M) & (n[None, :] < N), FULL)
-    x = tl.load(x_at, mask=mask, other=float("-inf")).to(tl.float32)
-    p_m = reduce_max(x, axis=1)
-    e = tl.exp2((x - p_m[:, None]) * 1.4426950408889634)
+    x = tl.load(x_at, mask=mask, other=float("-inf"))
+    p_m = reduce_max(x.to(tl.float32), axis=1)
+    x_2 = as_loaded(x, N + 1)
+    e = tl.exp2((x_2.to(tl.float32) - p_m[:, None]) * 1.4426950408889634)
     p_sum = tl.sum(e, axis=1)
     # p: X[m, n] = softmax[n](x[m, n])
-    p = e / p_sum[:, None]
+    x_3 = as_loaded(x, N + 2)
+    e_2 = tl.exp2((x_3.to(tl.float32) - p_m[:, None]) * 1.4426950408889634)
+    p = e_2 / p_sum[:, None]
     p_at = p_ptr + m[:, None] * p_stride_M + n[None, :] * p_stride_N
     tl.store(p_at, p, mask=mask, eviction_policy="evict_last")
 
@@ -946,7 +956,9 @@ def _configure_scaled_softmax__split_weights(
         options = launch.over(options, tuned, "_scaled_softmax__split_weights")
         return kernel, triton.cdiv(M, BLOCK_M), options
     BLOCK_N = launch.power_of_2(N, 64)
-    if BLOCK_N <= 16384 and launch.chosen(tuned, "_scaled_softmax__split_weights_resident"):
+    if BLOCK_N <= (32768 if width <= 2 and BLOCK_N == N else 16384) and launch.chosen(
+        tuned, "_scaled_softmax__split_weights_resident"
+    ):
         BLOCK_M = launch.rows(M, launch.share(4096, BLOCK_N))
         options = {
             "BLOCK_M": BLOCK_M,
@@ -954,6 +966,7 @@ def _configure_scaled_softmax__split_weights(
             "num_warps": launch.warps(BLOCK_N * BLOCK_M, 32, 8 if BLOCK_N * BLOCK_M <= 8192 else 16),
             "num_stages": 1,
             "enable_fp_fusion": True,
+            "maxnreg": 64 if BLOCK_N > 16384 else None,
         }
         options = launch.over(options, tuned, "_scaled_softmax__split_weights_resident")
         options["FULL"] = options["BLOCK_N"] == N and options["BLOCK_M"] == 1

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from opspec.runtime import launch, library
-from opspec.runtime.device import lane_places, maximum, reduce_max, unless_full
+from opspec.runtime.device import as_loaded, lane_places, maximum, reduce_max, unless_full
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -34,12 +34,15 @@ def _softmax_rows_resident(
     n = tl.arange(0, BLOCK_N).to(INDEX)
     x_at = x_ptr + m[:, None] * x_stride_M + n[None, :] * x_stride_N
     mask = unless_full((m[:, None] < M) & (n[None, :] < N), FULL)
-    x = tl.load(x_at, mask=mask, other=float("-inf")).to(tl.float32)
-    y_m = reduce_max(x, axis=1)
-    e = tl.exp2((x - y_m[:, None]) * 1.4426950408889634)
+    x = tl.load(x_at, mask=mask, other=float("-inf"))
+    y_m = reduce_max(x.to(tl.float32), axis=1)
+    x_2 = as_loaded(x, N + 1)
+    e = tl.exp2((x_2.to(tl.float32) - y_m[:, None]) * 1.4426950408889634)
     y_sum = tl.sum(e, axis=1)
     # y[m, n] = softmax[n](x[m, n])
-    y = e / y_sum[:, None]
+    x_3 = as_loaded(x, N + 2)
+    e_2 = tl.exp2((x_3.to(tl.float32) - y_m[:, None]) * 1.4426950408889634)
+    y = e_2 / y_sum[:, None]
     y_at = y_ptr + m[:, None] * y_stride_M + n[None, :] * y_stride_N
     tl.store(y_at, y, mask=mask)
 
@@ -210,7 +213,9 @@ def _configure_softmax_rows(M: int, N: int, width: int, *, tuned: launch.Tuning 
         options = launch.over(options, tuned, "_softmax_rows")
         return kernel, triton.cdiv(M, BLOCK_M), options
     BLOCK_N = launch.power_of_2(N, 64)
-    if BLOCK_N <= 16384 and launch.chosen(tuned, "_softmax_rows_resident"):
+    if BLOCK_N <= (32768 if width <= 2 and BLOCK_N == N else 16384) and launch.chosen(
+        tuned, "_softmax_rows_resident"
+    ):
         BLOCK_M = launch.rows(M, launch.share(4096, BLOCK_N))
         options = {
             "BLOCK_M": BLOCK_M,
@@ -218,6 +223,7 @@ def _configure_softmax_rows(M: int, N: int, width: int, *, tuned: launch.Tuning 
             "num_warps": launch.warps(BLOCK_N * BLOCK_M, 32, 8 if BLOCK_N * BLOCK_M <= 8192 else 16),
             "num_stages": 1,
             "enable_fp_fusion": True,
+            "maxnreg": 64 if BLOCK_N > 16384 else None,
         }
         options = launch.over(options, tuned, "_softmax_rows_resident")
         options["FULL"] = options["BLOCK_N"] == N and options["BLOCK_M"] == 1

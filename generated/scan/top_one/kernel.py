@@ -11,11 +11,12 @@ import triton.language as tl
 
 from opspec.runtime import launch, library
 from opspec.runtime.device import (
+    before_row,
     first_of_lanes,
     first_of_rows,
     is_greatest,
     is_nan,
-    lane_places,
+    load_row,
     maximum,
     reduce_max,
     unless_full,
@@ -44,7 +45,7 @@ def _top_one_rows_resident(
     n = tl.arange(0, BLOCK_N).to(INDEX)
     x_at = x_ptr + m[:, None] * x_stride_M + n[None, :] * x_stride_N
     mask = unless_full((m[:, None] < M) & (n[None, :] < N), FULL)
-    x = tl.load(x_at, mask=mask, other=float("-inf")).to(tl.float32)
+    x = tl.load(x_at, mask=mask, other=float("-inf"), eviction_policy="evict_first").to(tl.float32)
     # value[m] = max[n](x[m, n])
     value = reduce_max(x, axis=1)
     # at[m] = argmax[n](x[m, n])
@@ -71,20 +72,21 @@ def _top_one_rows_streamed(
     STEPS: tl.constexpr,
     WIDE: tl.constexpr,
     INDEX: tl.constexpr,
+    ODD: tl.constexpr,
 ):
     """Streamed: m in parallel, n streamed in steps and lanes."""
     pid = tl.program_id(0).to(INDEX)
     m = pid
     value_lanes = tl.full((BLOCK_N,), float("-inf"), tl.float32)
     at_at = tl.full((BLOCK_N,), N, INDEX)
-    for n_start in range(0, N, BLOCK_N * STEPS * WIDE):
-        n = (n_start + lane_places(BLOCK_N, STEPS, WIDE)).to(INDEX)
-        x_at = x_ptr + m * x_stride_M + n * x_stride_N
-        x = tl.load(x_at, mask=n < N, other=float("-inf"), eviction_policy="evict_first").to(tl.float32)
+    x_row = x_ptr + m * x_stride_M
+    # one of odd length is loaded from where a wide load can begin
+    for n_start in range(-before_row(x_row, ODD), N, BLOCK_N * STEPS * WIDE):
+        x = load_row(x_row, x_stride_N, n_start, N, float("-inf"), BLOCK_N, STEPS, WIDE, ODD).to(tl.float32)
         # value[m] = max[n](x[m, n])
         value_lanes_chunk = reduce_max(reduce_max(x, axis=2), axis=1)
         # at[m] = argmax[n](x[m, n])
-        at_at_chunk = first_of_lanes(is_greatest(x, value_lanes_chunk[:, None, None]), n_start, N)
+        at_at_chunk = first_of_lanes(is_greatest(x, value_lanes_chunk[:, None, None]), n_start, N, ODD)
         at_at = tl.where(
             ~(value_lanes_chunk <= value_lanes) & ~is_nan(value_lanes) | (at_at == N), at_at_chunk, at_at
         )
@@ -114,6 +116,7 @@ def _top_one_rows(
     STEPS: tl.constexpr,
     WIDE: tl.constexpr,
     INDEX: tl.constexpr,
+    ODD: tl.constexpr,
 ):
     """Rows in tiles of 2**FIRST to 2**LAST // 2 elements, beyond streamed where BLOCK_N is not 0."""
     place = 0
@@ -152,6 +155,7 @@ def _top_one_rows(
                 STEPS=STEPS,
                 WIDE=WIDE,
                 INDEX=INDEX,
+                ODD=ODD,
             )
 
 
@@ -162,16 +166,32 @@ _top_one_rows_odd = triton.jit(do_not_specialize=["M", "N", "x_stride_M"])(_top_
 def _configure_top_one_rows(M: int, N: int, width: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `rows` for one shape."""
     if N != 4096 and launch.chosen(tuned, "_top_one_rows"):
-        if N % 16:
+        if N % 16 and N <= 1024:
             kernel = _top_one_rows_odd
             BLOCK_M = launch.share(2048, launch.power_of_2(N, 64))
             options = {
                 "FIRST": 6,
                 "LAST": 11,
                 "TOGETHER": 2048,
-                "BLOCK_N": 128 * (16 // width),
+                "BLOCK_N": 0,
                 "STEPS": 1,
                 "WIDE": 1,
+                "ODD": True,
+                "num_warps": 4,
+                "num_stages": 1,
+                "enable_fp_fusion": True,
+            }
+        elif N % 16:
+            kernel = _top_one_rows_odd
+            BLOCK_M = 1
+            options = {
+                "FIRST": 11,
+                "LAST": 11,
+                "TOGETHER": 1,
+                "BLOCK_N": 128,
+                "STEPS": 1,
+                "WIDE": 16 // width,
+                "ODD": True,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -186,6 +206,7 @@ def _configure_top_one_rows(M: int, N: int, width: int, *, tuned: launch.Tuning 
                 "BLOCK_N": 0,
                 "STEPS": 1,
                 "WIDE": 1,
+                "ODD": False,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -197,6 +218,7 @@ def _configure_top_one_rows(M: int, N: int, width: int, *, tuned: launch.Tuning 
                 "BLOCK_N": 128,
                 "STEPS": 2,
                 "WIDE": 16 // width,
+                "ODD": False,
                 "num_warps": 4,
                 "num_stages": 1,
                 "enable_fp_fusion": True,
@@ -228,6 +250,7 @@ def _configure_top_one_rows(M: int, N: int, width: int, *, tuned: launch.Tuning 
         "enable_fp_fusion": True,
     }
     options = launch.over(options, tuned, "_top_one_rows_streamed")
+    options["ODD"] = False
     return _top_one_rows_streamed, M, options
 
 
