@@ -10,8 +10,9 @@ from dataclasses import replace
 
 from opspec.emit.chain_choice import TALLEST, chain_choice
 from opspec.emit.choice import Choice, Sizes, choice_of
-from opspec.emit.choice_text import in_f32, tiles_text
+from opspec.emit.choice_text import in_f32
 from opspec.emit.host import host_int
+from opspec.emit.offered import Offer, offer
 from opspec.emit.signature import KernelText
 from opspec.ir.dtypes import I4, choices
 from opspec.ir.values import Read
@@ -22,15 +23,7 @@ from opspec.schedule.plan import Variant
 from opspec.schedule.products import Product
 from opspec.schedule.resources import (
     Limits,
-    ProductTile,
-    epilogue_registers,
-    loaded_apart,
-    loaded_packed,
-    offered_tiles,
-    operand_kind,
     result_bits,
-    side_by_side,
-    waiting_columns,
     warp_specialised_tiles,
 )
 from opspec.schedule.tile import Fetch, Multiply, TileProgram, statements
@@ -40,11 +33,6 @@ BEGUN = 32  # the same of one that another sum begins at, and beside whose tiles
 LEAST = 256  # of a chunk that every workload fills, so that short streams need no binary of their own
 # the least depth of a product with four bits an element: Triton gives a thread eight of them in a row
 PACKED = 64
-NARROW = tuple(ProductTile(rows=64, columns=columns, depth=128, warps=4, stages=4) for columns in (32, 16))
-# half a tile, of which a multiprocessor holds two: segments leave many tiles partly empty, and one fills what the other
-# leaves idle
-HALF = ProductTile(rows=128, columns=128, depth=64, warps=4, stages=3)
-FEW_WARPS = 4  # of which a multiprocessor holds two programs with full tiles
 
 
 def product_choice(
@@ -157,69 +145,23 @@ def _matmul_choice(
     the one whose tiles they are, the first if left out.
     """
     product = product or next(iter(variant.roles.products.values()))
-    kind = operand_kind(variant.program)
-    busy, sharing = epilogue_registers(variant.program), side_by_side(variant.program)
-    result = result_bits(variant.program)
-    apart = loaded_packed(variant.program) if kind == "8" else loaded_apart(variant.program)
-    if nested_product(variant.program) is not None:
-        busy, result = 1, 0  # what a step folds lives beside the accumulator, of which nothing is stored
-
-    columns = waiting_columns(variant.program, product.columns)
-
-    def offered(kind: str, *, descriptors: bool) -> str:
-        if sizes.product is not None:
-            return tiles_text(((sizes.product, sizes.product, least[product.k], 4, 2),))
-        found = offered_tiles(
-            limits,
-            kind,
-            busy,
-            sharing,
-            descriptors=descriptors,
-            result=result,
-            apart=apart,
-            columns=columns if descriptors else 0,
-        )
-        if kind == "8" and descriptors and sharing > 1:
-            # a step waits for its product and folds it: of two programs one multiplies while the other folds
-            found = tuple(t for t in found if t[3] <= FEW_WARPS)
-        if kind == "16" and few:
-            found = (*_narrow_tiles(limits, descriptors=descriptors, result=result), *found)
-        if segmented and descriptors and kind == "16" and found[0][:2] == (HALF.rows, 2 * HALF.columns):
-            found = (found[0], (HALF.rows, HALF.columns, HALF.depth, HALF.warps, HALF.stages), *found[1:])
-        return tiles_text(found)
-
-    segmented = text.described is not None and text.described.segments is not None
-    whole = variant.program.axis(product.columns).extent
-    few = bool(cases) and max(whole.evaluate(c) for c in cases) <= max(t.columns for t in NARROW)
+    segments = None if text.described is None else text.described.segments
+    tiles = offer(variant, product, limits, sizes, least, cases, segmented=segments is not None)
     blocks = [text.blocks[product.rows], text.blocks[product.columns], depth or text.blocks[product.k]]
-    lines = ["# rows, columns, depth, warps, stages: the first that fills the device"]
-    if in_f32(variant):
-        lines.append(f"tiles = {offered('32', descriptors=False)}")
-    else:
-        lines.append(f"tiles = {offered(kind, descriptors=False)}")
-        lines.append("if width == 4:")
-        lines.append(f"    tiles = {offered('32', descriptors=False)}")
-        if text.described is not None and not _by_address(variant.program, text.described.tiles):
-            lines.append("elif described:")
-            lines.append(f"    tiles = {offered(kind, descriptors=True)}")
-        if sizes.product is None and kind == "16":
-            lines.append("elif not aligned:")
-            lines.append(
-                "    tiles = tiles[1:]  # loads of single elements need the registers of the widest tile"
-            )
+    lines = _tile_lines(variant, text, tiles)
     rows, times = extent[product.rows], list(batch)
-    if segmented and text.described is not None and text.described.segments is not None:
+    if segments is not None:
         # tiles begin where segments do, and so are those of one segment, as many times as there are
-        count = host_int(text.described.segments[1], names)
+        count = host_int(segments[1], names)
         rows, times = f"triton.cdiv({rows}, max({count}, 1))", [*times, count]
     arguments = [
-        f"launch.less_padded(tiles, {extent[product.columns]})" if segmented else "tiles",
+        f"launch.less_padded(tiles, {extent[product.columns]})" if segments is not None else "tiles",
         rows,
         extent[product.columns],
         *([" * ".join(times)] if times else []),
     ]
     cut = text.split is not None and text.split.split.axis == product.k
-    parted = cut and kind == "16" and sizes.product is None and nested_product(variant.program) is None
+    parted = cut and tiles.kind == "16" and sizes.product is None and nested_product(variant.program) is None
     parted = parted and not in_f32(variant)
     if parted:
         # parts of the sum fill a device where few tiles don't
@@ -228,12 +170,37 @@ def _matmul_choice(
     if text.described is not None and "PARTS" in text.described.constexprs:
         lines += _one_column(extent[product.columns], blocks, sizes, packed=bool(_packed(variant.program)))
     choice = choice_of(text, lines, warps="num_warps", stages="num_stages", parted=parted)
-    if segmented and sizes.product is None:
+    if segments is not None and sizes.product is None:
         # halves of a tile meet again sooner in L2
         choice = replace(choice, group="4 if num_warps == 4 else 8")
+    return _with_roles(variant, text, product, limits, tiles.kind, choice)
+
+
+def _tile_lines(variant: Variant, text: KernelText, tiles: Offer) -> list[str]:
+    """The lines that say which tiles there are, by what is known of the operands as a kernel is launched."""
+    lines = ["# rows, columns, depth, warps, stages: the first that fills the device"]
+    if in_f32(variant):
+        return [*lines, f"tiles = {tiles.text('32', descriptors=False)}"]
+    lines.append(f"tiles = {tiles.text(tiles.kind, descriptors=False)}")
+    lines.append("if width == 4:")
+    lines.append(f"    tiles = {tiles.text('32', descriptors=False)}")
+    if text.described is not None and not _by_address(variant.program, text.described.tiles):
+        lines.append("elif described:")
+        lines.append(f"    tiles = {tiles.text(tiles.kind, descriptors=True)}")
+    if tiles.tiny is None and tiles.kind == "16":
+        lines.append("elif not aligned:")
+        lines.append(
+            "    tiles = tiles[1:]  # loads of single elements need the registers of the widest tile"
+        )
+    return lines
+
+
+def _with_roles(
+    variant: Variant, text: KernelText, product: Product, limits: Limits, kind: str, choice: Choice
+) -> Choice:
+    """The choice with tiles of the kernel whose warps have roles, if there is one for operands of this kind."""
     if text.warps is None or text.warps.roles is None or kind not in ("16", "8"):
         return choice
-    sides = tuple(text.blocks[a] for a in (product.rows, product.columns, product.k))
     roles = text.warps.roles
     tiles = warp_specialised_tiles(
         limits,
@@ -246,18 +213,8 @@ def _matmul_choice(
         results=len(roles.results),
         result=result_bits(variant.program),
     )
+    sides = tuple(text.blocks[a] for a in (product.rows, product.columns, product.k))
     return replace(choice, specialised=tiles, sides=sides)
-
-
-def _narrow_tiles(
-    limits: Limits, *, descriptors: bool, result: int
-) -> tuple[tuple[int, int, int, int, int], ...]:
-    """Tiles of many rows for the few columns that workloads have: rows pass a multiprocessor once."""
-    return tuple(
-        (t.rows, t.columns, t.depth, t.warps, t.stages)
-        for t in NARROW
-        if t.fits(limits, 16, descriptors=descriptors, result=result)
-    )
 
 
 def _by_address(program: TileProgram, tiles: Container[str]) -> bool:
