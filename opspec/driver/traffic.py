@@ -115,6 +115,8 @@ def fetches(
             if s.again is None:
                 yield s, around
         elif isinstance(s, Loop):
+            if s.ahead is not None:
+                yield from fetches(s.ahead.loads.body, (*around, s.axis, s.ahead.loads.index))
             yield from fetches(s.body, (*around, s.axis))
         elif isinstance(s, Unroll):
             yield from fetches(s.body, (*around, s.index))

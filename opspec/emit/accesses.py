@@ -108,6 +108,7 @@ class Accesses:
         self.sweep: tuple[str, int, int] | None = None
         self.open: tuple[str, ...] = ()
         self.step: Loop | None = None  # the innermost loop that is open
+        self.whole_rows: dict[str, str] = {}  # of which tensors rows of a window wait as they are stored
         self.as_stored = False  # whether loads stay in the type that they are stored in
         self.implied: tuple[Value, ...] = ()
         self.edges: dict[str, tuple[Int, str]] = {}

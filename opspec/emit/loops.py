@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from opspec.emit.accesses import Accesses, segment_places
 from opspec.emit.expressions import wrap
@@ -10,7 +11,7 @@ from opspec.emit.odd_rows import first_of_row
 from opspec.emit.running import across_memory, loop_range
 from opspec.emit.signature import pointer, stride
 from opspec.emit.turns import NEXT, in_turns
-from opspec.ir.integers import FloorDiv, Greatest, Int, Least
+from opspec.ir.integers import FloorDiv, Greatest, Int, Least, index
 from opspec.ir.values import Extent, free_indices
 from opspec.schedule.tile import Ahead, Fetch, Inner, Let, Loop, Multiply, Remark, Statement, Unroll
 
@@ -204,12 +205,66 @@ class Loops(Accesses):
         self.open, self.sweep = self.open[:-1], outer
         self.scopes.pop()
 
-    def unroll(self, s: Unroll) -> None:
+    def walks_rows(self, s: Statement) -> bool:
+        """Whether a statement is the first that loads rows of a window which a thread walks."""
+        walked = {f"{a.name}.at" for a in self.program.axes if a.walked}
+        return isinstance(s, Unroll) and s.index in walked and not self.whole_rows
+
+    def walk_rows(self, body: tuple[Statement, ...]) -> None:
+        """The rows of a window a few at a time, from the first load on: those of the next step are on their way as
+        they are stored, and the last ones stay at hand for it."""
+        (axis,) = (a.name for a in self.program.axes if a.walked)
+        name, place, at = self.names[axis], self.names[f"{axis}.place"], self.names[f"{axis}.at"]
+        once, step = self.blocks[f"{axis}.once"], self.blocks[f"{axis}.step"]
+        loads = [s for s in body if isinstance(s, Unroll) and s.index == f"{axis}.at"]
+        rest = tuple(s for s in body if s not in loads)
+        begin, walked = self.fresh(f"{name}_begin"), self.fresh(f"{name}_step")
+        taps = self.x.integer(loads[0].count - index(f"{axis}.step"), ())[0]
+        rows = [kept for s in loads for _, kept in s.kept]
+        own: list[Unroll] = []
+        for s in loads:
+            fetches = [x for x in s.body if isinstance(x, Fetch)]
+            names = {x.var.name: self.fresh(f"{x.var.name}_stored") for x in fetches}
+            stored = tuple(replace(x, var=replace(x.var, name=names[x.var.name])) for x in fetches)
+            own.append(replace(s, body=stored, kept=tuple((names[n], k) for n, k in s.kept)))
+            self.whole_rows |= {k: x.tensor for x in fetches for n, k in s.kept if n == x.var.name}
+
+        def load(last: str, *span: str) -> None:
+            self.as_stored = True
+            for s in own:
+                kept = tuple((n, f"{k}_{last}") for n, k in s.kept)
+                self.unroll(replace(s, kept=kept), f"{', '.join(span)}")
+            self.as_stored = False
+
+        self.put(f"{begin} = {place}")
+        load("before", taps)
+        load("next", taps, f"{taps} + {once}")
+        self.put("# the next rows are on their way while these are computed, and the last ones stay")
+        self.put(f"for {walked} in range(0, {step}, {once}):")
+        self.level += 1
+        self.scopes.append({})
+        for kept in rows:
+            self.put(f"{kept} = {kept}_before + {kept}_next")
+        self.put(f"{place} = {begin} + tl.minimum({walked} + {once}, {step} - {once})")
+        load("next", taps, f"{taps} + {once}")
+        for kept in rows:
+            self.put(f"{kept}_before = ()")
+        self.put(f"for {at} in tl.static_range({taps}):")
+        for kept in rows:
+            self.put(f"    {kept}_before += ({kept}[{once} + {at}],)")
+        self.put(f"{place} = {begin} + {walked}")
+        around, self.names[f"{axis}.step"] = self.names[f"{axis}.step"], once
+        self.block(rest)
+        self.names[f"{axis}.step"] = around
+        self.scopes.pop()
+        self.level -= 1
+
+    def unroll(self, s: Unroll, span: str = "") -> None:
         """A loop that is written out when the kernel compiles, and what its steps leave for others."""
         for _, kept in s.kept:
             self.put(f"{kept} = ()")
-        index = self.names[s.index]
-        self.put(f"for {index} in tl.static_range({self.x.integer(s.count, ())[0]}):")
+        own = self.names[s.index]
+        self.put(f"for {own} in tl.static_range({span or self.x.integer(s.count, ())[0]}):")
         self.level += 1
         self.scopes.append({})
         if s.place is not None:

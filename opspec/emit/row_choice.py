@@ -26,6 +26,8 @@ BESIDE = 2  # columns of a thread
 REGISTERS = 128  # of it, so that a multiprocessor has two programs of eight warps
 ACROSS = 8  # elements of a thread in a row
 FOLDING = "96 if width < 4 else 255"  # of one that folds a part of large columns: as many warps as L1 feeds
+WALKED_ACROSS = 4  # of one that has the next rows on their way too
+WALKED = 4  # steps of a walk over rows
 KEEPING = (
     "64 if width < 4 else 128"  # registers of a thread that keeps rows: two programs a multiprocessor, or one
 )
@@ -92,7 +94,8 @@ def _steps(
 def _windows(
     graph: Graph, variant: Variant, text: KernelText, extent: Mapping[str, str], sizes: Sizes
 ) -> Choice:
-    """A tile of one row where a row is long, and as many rows behind each other as taps leave registers for."""
+    """A tile of one row where a row is long, and as many rows behind each other as taps leave registers for; a few
+    times as many where a thread walks over them, as long as there are programs enough."""
     together = min(TOGETHER, sizes.pointwise)
     blocks = _Blocks(text, together)
     for name in _fast(graph, variant, text):
@@ -104,8 +107,16 @@ def _windows(
         if a.role == "stream"
     )
     held = next(a.name for a in variant.program.axes if a.rows)
-    lines = [*blocks.lines, f"{text.blocks[f'{held}.step']} = min(launch.share({HELD}, {taps}), {DEEP})"]
-    return choice_of(text, lines, warps=blocks.warps(ACROSS), stages="1")
+    rows, once = text.blocks[f"{held}.step"], text.blocks.get(f"{held}.once")
+    most = f"min(launch.share({HELD}, {taps}), {DEEP})"
+    if once is None:
+        return choice_of(text, [*blocks.lines, f"{rows} = {most}"], warps=blocks.warps(ACROSS), stages="1")
+    others = " * ".join(extent[a] for a in variant.roles.grid if a not in text.blocks) or "1"
+    fast = [f"triton.cdiv({extent[a]}, {text.blocks[a]})" for a in _fast(graph, variant, text)]
+    beside = " * ".join([others, *fast])
+    count = f"launch.rows(triton.cdiv({extent[held]}, {once}), {WALKED}, {beside}, 1056)"
+    lines = [*blocks.lines, f"{once} = {most}", f"{rows} = {once} * {count}"]
+    return choice_of(text, lines, warps=blocks.warps(WALKED_ACROSS), stages="1")
 
 
 def _fast(graph: Graph, variant: Variant, text: KernelText) -> list[str]:

@@ -153,6 +153,8 @@ def block_names(axes: tuple[AxisPlan, ...]) -> dict[str, str]:
             out |= zip(axis.dims, (out[axis.name], "STEPS", "WIDE"), strict=True)
         if axis.rows:
             out[f"{axis.name}.step"] = out[axis.name].replace("BLOCK", "ROWS", 1)
+        if axis.walked:
+            out[f"{axis.name}.once"] = out[axis.name].replace("BLOCK", "ONCE", 1)
     return out
 
 

@@ -382,7 +382,10 @@ class Printer(Loops):
 
     def block(self, body: tuple[Statement, ...]) -> None:
         """Statements in order."""
-        for statement in body:
+        for k, statement in enumerate(body):
+            if self.walks_rows(statement):
+                self.walk_rows(body[k:])
+                return
             self.statement(statement)
 
     def statement(self, s: Statement) -> None:
@@ -437,6 +440,7 @@ class Printer(Loops):
                 self.unroll(s)
             case Take(var=var, kept=kept, at=at, stored=stored):
                 taken = f"{kept}[{self.x.integer(at, ())[0]}]"
+                stored = self.whole_rows.get(kept, stored)
                 if stored is not None:
                     taken += self.widening(self.tensor(stored).dtype)
                 self.put(f"{var.name} = {self.x.call('widened', taken)[0] if kept in self.stored else taken}")

@@ -27,7 +27,8 @@ class AxisPlan:
     """How one axis of the block is walked.
 
     ``dims``: its block dimensions: none for a scalar, its own name, or steps, lanes and neighbours of a stream.
-    ``rows``: whether each place of its block stands for several neighbours, which a thread takes one by one.
+    ``rows``: whether each place of its block stands for several neighbours, which a thread takes one by one;
+    ``walked``: a few at once, and of a window those that the next ones share with them stay at hand.
     """
 
     name: str
@@ -35,6 +36,7 @@ class AxisPlan:
     role: Role
     dims: tuple[str, ...]
     rows: bool = False
+    walked: bool = False
 
     @property
     def blocked(self) -> bool:

@@ -143,7 +143,11 @@ class _Rows:
         body = tuple(inner if s is self.loop else s for s in within)
         place = (self.axis, first(self.axis) + row(self.axis))
         all_rows = Unroll(index=f"{self.axis}.row", count=rows(self.axis), body=body, place=place)
-        axes = tuple(replace(a, rows=a.name == self.axis) for a in self.program.axes)
+        close = all(w is not None and (not w.places or (w.places, w.taps) == (1, 1)) for _, w in windows)
+        axes = tuple(
+            replace(a, rows=a.name == self.axis, walked=close and a.name == self.axis)
+            for a in self.program.axes
+        )
         return replace(self.program, axes=axes, body=(*outside, *ahead, all_rows))
 
     def _mentions(self, body: Sequence[Statement]) -> bool:

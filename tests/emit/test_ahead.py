@@ -1,4 +1,4 @@
-"""Scans across memory that load a chunk ahead: no masks where all chunks are full, and what L2 is told."""
+"""Scans and windows that load a step ahead: no masks where all chunks are full, and what L2 is told."""
 
 from __future__ import annotations
 
@@ -37,3 +37,25 @@ def test_what_is_scanned_beside_its_result_is_not_first_to_leave_l2():
     assert "eviction_policy" not in kernel_of(ACROSS) + kernel_of(ALONG)
     folded = ALONG.replace("y: f32[M, N]", "y: f32[M]").replace("y[m, n] = scan_sum", "y[m] = sum")
     assert 'eviction_policy="evict_first"' in kernel_of(folded)
+
+
+WINDOW = """op f[T, C, K](x: bf16[{0}T + K, C], w: bf16[K, C]) -> y: bf16[T, C] {{
+  require 1 <= K, K <= 8
+  kernel k {{ y[t, c] = sum[r](w[r, c] * x[{0}t + r, c]) }}
+}}
+"""
+
+
+def test_a_window_is_walked_and_keeps_what_the_next_rows_share():
+    kernel = kernel_of(WINDOW.format(""))
+    walk = kernel[kernel.index("for t_step in range(0, ROWS_T, ONCE_T):") :]
+    assert "x_rows = x_rows_before + x_rows_next" in walk
+    assert "x_rows_before += (x_rows[ONCE_T + t_at],)" in walk
+    assert "x = x_rows[r + t_row].to(tl.float32)" in walk
+    assert "ROWS_T = ONCE_T * launch.rows(" in kernel
+
+
+def test_windows_that_share_other_rows_are_taken_at_once():
+    kernel = kernel_of(WINDOW.format("2 * "))
+    assert "ONCE_T" not in kernel
+    assert "ROWS_T" in kernel

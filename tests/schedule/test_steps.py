@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from opspec.driver.traffic import program_traffic
 from opspec.schedule.tile import Fetch, Loop, Scan, Take, TileProgram, Unroll, Write, statements
 
 DECAYED = """op f[B, T, C](x: bf16[B, T, C], keep: bf16[B, T, C], z: f32[B, T, C]) -> s: f32[B, T, C] {
@@ -62,3 +63,12 @@ def test_other_scans_are_of_whole_chunks(plan, text: str):
     found = streamed(plan, text)
     assert any(isinstance(s, Scan) for s in statements(found.body))
     assert not any(isinstance(s, Unroll) for s in statements(found.body))
+
+
+def test_what_is_loaded_a_chunk_ahead_is_traffic_like_all_else(plan):
+    found = plan(DECAYED)
+    op = found.block.op
+    form = program_traffic(op, op.boundaries[0], found.variants[-1].program, {})
+    sizes = {"B": 2, "T": 256, "C": 64}
+    # x and keep in bf16, z and the result in f32
+    assert form.subs({s: sizes[str(s)] for s in form.free_symbols}) == 2 * 256 * 64 * (2 + 2 + 4 + 4)

@@ -34,6 +34,7 @@ def _causal_conv1d_conv(
     BLOCK_T: tl.constexpr,
     BLOCK_C: tl.constexpr,
     ROWS_T: tl.constexpr,
+    ONCE_T: tl.constexpr,
     TAPS_K: tl.constexpr,
     INDEX: tl.constexpr,
 ):
@@ -49,9 +50,10 @@ def _causal_conv1d_conv(
     for r in tl.static_range(TAPS_K):
         w = tl.load(w_ptr + r * w_stride_K + c * w_stride_C, mask=c < C, other=0.0).to(tl.float32)
         w_taps += (w,)
-    x_rows = ()
-    for t_at in tl.static_range(TAPS_K + ROWS_T - 1):
-        x_at = (
+    t_begin = t_first
+    x_rows_before = ()
+    for t_at in tl.static_range(TAPS_K - 1):
+        x_stored_at = (
             x_ptr + b * x_stride_B + (t_at + t_first + 1 - K)[:, None] * x_stride_T + c[None, :] * x_stride_C
         )
         mask = (
@@ -59,34 +61,71 @@ def _causal_conv1d_conv(
             & ((t_at + t_first + 1 - K)[:, None] >= 0)
             & ((t_at + t_first + 1 - K)[:, None] < T)
         )
-        x = tl.load(x_at, mask=mask, other=0.0).to(tl.float32)
-        x_rows += (x,)
-    for t_row in tl.static_range(ROWS_T):
-        t = t_first + t_row
-        y_sum = tl.zeros((BLOCK_T, BLOCK_C), tl.float32)
-        for r in tl.static_range(TAPS_K):
-            w = w_taps[r]
-            x = x_rows[r + t_row]
-            y_sum = y_sum + w[None, :] * x
-        y_x = y_sum + bias[None, :]
-        # y[b, t, c] = silu(sum[r](w[r, c] * (x[b, t + r - K + 1, c] else 0)) + bias[c])
-        y = div_fast(y_x, 1.0 + tl.exp2(y_x * -1.4426950408889634))
-        y_at = y_ptr + b * y_stride_B + t[:, None] * y_stride_T + c[None, :] * y_stride_C
-        mask_2 = (t[:, None] < T) & (c[None, :] < C)
-        tl.store(y_at, y, mask=mask_2)
+        x_stored = tl.load(x_stored_at, mask=mask, other=0.0)
+        x_rows_before += (x_stored,)
+    x_rows_next = ()
+    for t_at in tl.static_range(TAPS_K - 1, TAPS_K - 1 + ONCE_T):
+        x_stored_at = (
+            x_ptr + b * x_stride_B + (t_at + t_first + 1 - K)[:, None] * x_stride_T + c[None, :] * x_stride_C
+        )
+        mask_2 = (
+            (c[None, :] < C)
+            & ((t_at + t_first + 1 - K)[:, None] >= 0)
+            & ((t_at + t_first + 1 - K)[:, None] < T)
+        )
+        x_stored = tl.load(x_stored_at, mask=mask_2, other=0.0)
+        x_rows_next += (x_stored,)
+    # the next rows are on their way while these are computed, and the last ones stay
+    for t_step in range(0, ROWS_T, ONCE_T):
+        x_rows = x_rows_before + x_rows_next
+        t_first = t_begin + tl.minimum(t_step + ONCE_T, ROWS_T - ONCE_T)
+        x_rows_next = ()
+        for t_at in tl.static_range(TAPS_K - 1, TAPS_K - 1 + ONCE_T):
+            x_stored_at = (
+                x_ptr
+                + b * x_stride_B
+                + (t_at + t_first + 1 - K)[:, None] * x_stride_T
+                + c[None, :] * x_stride_C
+            )
+            mask_3 = (
+                (c[None, :] < C)
+                & ((t_at + t_first + 1 - K)[:, None] >= 0)
+                & ((t_at + t_first + 1 - K)[:, None] < T)
+            )
+            x_stored = tl.load(x_stored_at, mask=mask_3, other=0.0)
+            x_rows_next += (x_stored,)
+        x_rows_before = ()
+        for t_at in tl.static_range(TAPS_K - 1):
+            x_rows_before += (x_rows[ONCE_T + t_at],)
+        t_first = t_begin + t_step
+        for t_row in tl.static_range(ONCE_T):
+            t = t_first + t_row
+            y_sum = tl.zeros((BLOCK_T, BLOCK_C), tl.float32)
+            for r in tl.static_range(TAPS_K):
+                w = w_taps[r]
+                x = x_rows[r + t_row].to(tl.float32)
+                y_sum = y_sum + w[None, :] * x
+            y_x = y_sum + bias[None, :]
+            # y[b, t, c] = silu(sum[r](w[r, c] * (x[b, t + r - K + 1, c] else 0)) + bias[c])
+            y = div_fast(y_x, 1.0 + tl.exp2(y_x * -1.4426950408889634))
+            y_at = y_ptr + b * y_stride_B + t[:, None] * y_stride_T + c[None, :] * y_stride_C
+            mask_4 = (t[:, None] < T) & (c[None, :] < C)
+            tl.store(y_at, y, mask=mask_4)
 
 
 def _configure_causal_conv1d_conv(B: int, T: int, C: int, K: int, *, tuned: launch.Tuning = launch.UNTUNED):
     """Kernel, grid and launch options of `conv` for one shape."""
     BLOCK_C = launch.power_of_2(C, 1, 512)
     BLOCK_T = launch.share(512, BLOCK_C)
-    ROWS_T = min(launch.share(32, K), 8)
+    ONCE_T = min(launch.share(32, K), 8)
+    ROWS_T = ONCE_T * launch.rows(triton.cdiv(T, ONCE_T), 4, B * triton.cdiv(C, BLOCK_C), 1056)
     options = {
         "BLOCK_T": BLOCK_T,
         "BLOCK_C": BLOCK_C,
         "ROWS_T": ROWS_T,
+        "ONCE_T": ONCE_T,
         "TAPS_K": K,
-        "num_warps": launch.warps(BLOCK_C * BLOCK_T, 8),
+        "num_warps": launch.warps(BLOCK_C * BLOCK_T, 4),
         "num_stages": 1,
         "enable_fp_fusion": True,
     }
