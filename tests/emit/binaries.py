@@ -14,7 +14,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import make_backend
 from triton.runtime.jit import create_function_from_signature
 
-from opspec.runtime import launch
+from opspec.runtime import descriptors, launch
 
 BACKEND = make_backend(GPUTarget("cuda", 90, 32))
 
@@ -48,7 +48,9 @@ def binaries(operator: Any, inputs: list[tuple[Any, ...]], whole: tuple[int, ...
     Shapes that the op refuses need none.
     """
     counting = Counting()
-    with mock.patch.object(launch, "has_tensor_memory", lambda _: True):
+    # where tiles are described, and where odd rows are copied so that they can be
+    both = [mock.patch.object(m, "has_tensor_memory", lambda _: True) for m in (launch, descriptors)]
+    with both[0], both[1]:
         for tensors in inputs:
             try:
                 dims, results = operator.check(*tensors, *whole)
