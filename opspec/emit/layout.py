@@ -30,15 +30,11 @@ def fold(line: str, width: int = WIDTH, *, inside: bool = False) -> list[str]:
         indent = line[: len(line) - len(line.lstrip())]
         each = [f for item in items for f in fold(f"{indent}    {item},", width, inside=True)]
         return [f"{indent}return (", *each, f"{indent})"]
-    if line.lstrip().startswith("if ") and line.endswith(":") and line[-2] != ")" and " and " in line:
+    conditions = _split_at(line.strip()[3:-1], (" and ",)) if line.lstrip().startswith("if ") else []
+    # with one operator a call behind it opens; with several each operand has a line
+    if len(conditions) > 2 or (len(conditions) == 2 and line[-2:] != "):"):
         indent = line[: len(line) - len(line.lstrip())]
-        first, *more = line.strip()[3:-1].split(" and ")
-        return [
-            f"{indent}if (",
-            f"{indent}    {first}",
-            *(f"{indent}    and {m}" for m in more),
-            f"{indent}):",
-        ]
+        return [f"{indent}if (", *(f"{indent}    {c}" for c in conditions), f"{indent}):"]
     if " = " in line and (broken := _choice(line, width) or _sum(line, width)) is not None:
         return broken
     start = line.find("(") if line.lstrip().startswith("def ") else _opening(line)
@@ -113,8 +109,9 @@ def _sum(line: str, width: int) -> list[str] | None:
             return None  # one operator, and a call behind it: the call is broken
     if len(terms) < 2:
         terms = _split_at(right, LEVELS[-1])
-        if len(terms) < 3 or not re.match(r"\* \(", terms[-1]):
-            return None
+        behind = len(terms) == 2 and re.match(r"[\w.]+\(.*\)$", terms[0]) and terms[1][-1].isalnum()
+        if not behind and (len(terms) < 3 or not re.match(r"\* \(", terms[-1])):
+            return None  # unless a name behind a call keeps that from opening
     if "(" in head:
         return None
     if len(indent) + 4 + len(right) <= width:

@@ -100,6 +100,8 @@ LINES = [
     f'    launch.require({LONG} % 4 == 0, "{LONG}, ({LONG}", {LONG}={LONG})',
     f"    y = -{LONG} - {LONG} - ({LONG} - {LONG}) - {LONG}",
     f"    y = a[{LONG}, {LONG}, {LONG}, {LONG}, {LONG}[1, 2]]",
+    f"    y = f({LONG}, {LONG}, {LONG}, {LONG}) / z",
+    f"    if {LONG} <= A and {LONG} <= B and launch.chosen({LONG}, {LONG}):",
 ]
 
 
@@ -107,7 +109,8 @@ LINES = [
 def test_a_long_line(line: str):
     broken = fold(line)
     assert len(broken) > 1
-    before, after = (ast.dump(ast.parse("def f():\n" + t)) for t in (line, "\n".join(broken)))
+    body = "\n        pass" if line.endswith(":") else ""
+    before, after = (ast.dump(ast.parse(f"def f():\n{t}{body}")) for t in (line, "\n".join(broken)))
     assert before == after
 
 

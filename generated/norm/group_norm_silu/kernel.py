@@ -1379,8 +1379,10 @@ def _group_norm_silu_nhwc__launch(call, dims, x, weight, bias, eps, G, y):
     z_sum_2 = call.workspace((N, G), launch.DTYPES["f32"])
     BLOCK_K = launch.power_of_2(C // G, 16)
     BLOCK_S = launch.share(8192, BLOCK_K)
-    if S <= BLOCK_S and BLOCK_K * BLOCK_S <= 16384 and launch.chosen(
-        call.tuned("groups_totals"), "_group_norm_silu_nhwc_groups_totals"
+    if (
+        S <= BLOCK_S
+        and BLOCK_K * BLOCK_S <= 16384
+        and launch.chosen(call.tuned("groups_totals"), "_group_norm_silu_nhwc_groups_totals")
     ):
         width = max(t.element_size() for t in (z_sum_1_parts, z_sum_2_parts))
         kernel, grid, options = _configure_group_norm_silu_nhwc_groups_totals(
