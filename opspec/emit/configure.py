@@ -136,7 +136,8 @@ def _plain_choice(
         block = text.blocks[axis]
         cap = "64" if len(fast) == 2 else "128" if roles.stream else "1024"
         if roles.tile and len(fast) == 1 and not roles.stream:
-            cap = f"max({NARROW if across else 128}, launch.share({', '.join([str(budget), *done])}))"
+            # down columns one block is held whole, and longer ones are streamed: a binary each
+            cap = f"max({2 * NARROW if across else 128}, launch.share({', '.join([str(budget), *done])}))"
         if roles.stream and len(fast) == 1:
             # few columns a program where there are few columns, but whole sectors of memory
             beside = " * ".join(extent[a] for a in roles.grid if a != axis)

@@ -150,7 +150,7 @@ def _configure_decayed_scan_steps(
 ):
     """Kernel, grid and launch options of `steps` for one shape."""
     BLOCK_T = launch.power_of_2(T, 64)
-    BLOCK_C = launch.power_of_2(C, 1, max(32, launch.share(4096, BLOCK_T)))
+    BLOCK_C = launch.power_of_2(C, 1, max(64, launch.share(4096, BLOCK_T)))
     if BLOCK_T * BLOCK_C <= 4096 and launch.chosen(tuned, "_decayed_scan_steps_resident"):
         options = {
             "BLOCK_T": BLOCK_T,
