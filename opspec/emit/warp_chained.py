@@ -250,7 +250,7 @@ class _Chained(RolePrinter):
         self.put(f"@end = @begin + tl.maximum(tl.cdiv({span}, {block}) - 1, 0) * {block}")
 
     def parts_of_stream(self, inner: Inner | None) -> tuple[str, str, str]:
-        """Open a loop over the parts of what is left of a stream, from its end: masked, plain and masked ones. The
+        """Open a loop over the parts of what is left of a stream, from its end: masked steps, then plain ones. The
         first step of a part, the end of its last, and whether it is masked, as text."""
         axis, block = self.names[self.form.loop.axis], self.blocks[self.form.loop.axis]
         if inner is None:
@@ -258,32 +258,14 @@ class _Chained(RolePrinter):
             return "@begin", "@end", "True"
         assert isinstance(inner.stop, Extent)
         high = wrap(self.x.integer(inner.stop.value, ()), 4)
-        first = "@begin"
-        self.put(
-            "# masked tiles at the end, tiles inside"
-            + (", masked tiles at the beginning" if inner.start else "")
-        )
-        if inner.start is not None:
-            assert isinstance(inner.start, Extent)
-            low = wrap(self.x.integer(inner.start.value, ()), 4)
-            self.put(f"@first = @begin + tl.cdiv(tl.maximum({low} - @begin, 0), {block}) * {block}")
-            first = "@first"
-        self.put(
-            f"@inner = tl.maximum(@begin + tl.maximum({high} - @begin, 0) // {block} * {block}, {first})"
-        )
+        self.put("# masked tiles at the end, tiles inside")
+        self.put(f"@inner = tl.maximum(@begin + tl.maximum({high} - @begin, 0) // {block} * {block}, @begin)")
         part = f"{axis}_part"
-        self.put(f"for {part} in gl.static_range({2 if inner.start is None else 3}):")
+        self.put(f"for {part} in gl.static_range(2):")
         self.level += 1
         self.put("@made = warps.packed(@made)")
-        low, high = (
-            f"@inner if {part} == 0 else {first}",
-            f"@end if {part} == 0 else tl.minimum(@inner, @end)",
-        )
-        if inner.start is not None:
-            low = f"@inner if {part} == 0 else (@first if {part} == 1 else @begin)"
-            high = f"@end if {part} == 0 else tl.minimum(@inner if {part} == 1 else @first, @end)"
-        self.put(f"@low = {low}")
-        self.put(f"@high = {high}")
+        self.put(f"@low = @inner if {part} == 0 else @begin")
+        self.put(f"@high = @end if {part} == 0 else tl.minimum(@inner, @end)")
         return "@low", "@high", f"{part} != 1"
 
     def load(self) -> None:

@@ -11,9 +11,10 @@ from checking import compiled, interpreter
 from opspec.driver.targets import limits
 from opspec.emit.package import build_package
 from opspec.frontend import load
-from opspec.runtime.warp_specialised import pick_tile
+from opspec.runtime.warp_specialised import pick_chain, pick_tile
 from opspec.schedule.resources import warp_specialised_tiles
 
+ROOT = Path(__file__).parents[2]
 SOURCE = (Path(__file__).parent / "warp_cases.py").read_text(encoding="utf-8")
 NAMES = re.findall(r"^@case\ndef (\w+)", SOURCE, re.MULTILINE)
 PRODUCT = """op f[M, N, K](a: {a}, b: {b}) -> c: {c} {{
@@ -143,3 +144,63 @@ def test_tiles_fit_registers_and_shared_memory(bits: int, sums: int, folded: boo
         assert slots * step + 2 * 64 * columns * 2 < own.shared_memory
         assert rows // 128 * columns // 2 * sums + folded * columns // 2 < 240
     assert bool(found) or (folded and sums == 2)
+
+
+CHAIN = """op f[B, M, T, D, E](q: f16[B, M, D], k: f16[B, T, D], v: f16[B, T, E]) -> o: f16[B, M, E], top: f32[B, M] {{
+  kernel k {{
+    s[b, m, t] = sum[d](q[b, m, d] * k[b, t, d]){domain}
+    p[b, m, t] = softmax[t](s[b, m, t])
+    top[b, m] = max[t](s[b, m, t])
+    o[b, m, e] = sum[t] using f16 ({operand} * v[b, t, e])
+  }}
+}}
+workload w for f {{ B = 32, M = 4096, T = 4096, D = 64, E = 128 }}
+"""
+LONG = {"B": 32, "M": 4096, "T": 4096, "D": 64, "E": 128}
+
+
+def chain(domain: str = "", operand: str = "p[b, m, t]") -> str:
+    return CHAIN.format(domain=domain, operand=operand)
+
+
+def test_a_chain_multiplies_what_registers_hold():
+    rows = [r for r in compiled(chain(), LONG, ttir=True)["compiled"] if "warp_specialised" in r["kernel"]]
+    assert [r["spills"] for r in rows] == [0]
+    ptx = rows[0]["ptx"]
+    assert re.search(r"wgmma\.mma_async\S+ +\{[^}]*\}, +\{", ptx)  # rows from registers
+    assert re.search(r"wgmma\.mma_async\S+ +\{[^}]*\}, +%rd", ptx)  # rows from shared memory
+    for word in ("cp.async.bulk.tensor", "setmaxnreg.inc", "setmaxnreg.dec", "mbarrier.try_wait"):
+        assert word in ptx, word
+
+
+@pytest.mark.parametrize(("domain", "mended"), [("", False), ("  for t < m + 1", True)])
+def test_tiles_of_a_chain_are_made_anew_where_a_domain_cuts_rows_from_columns(
+    domain: str, mended: bool, tmp_path
+):
+    path = tmp_path / "f.op"
+    path.write_text(chain(domain), encoding="utf-8")
+    text = build_package(load(path), "f.op", limits()).files["kernel.py"]
+    assert "warps.pick_chain(" in text
+    assert ("_mended" in text) == mended
+
+
+def test_a_window_of_a_stream_keeps_the_pipeline():
+    text = (ROOT / "generated/attention/prefill/kernel.py").read_text(encoding="utf-8")
+    assert "def _attention_causal_flash_warp_specialised(" in text
+    assert "def _attention_window_flash_warp_specialised(" not in text
+
+
+@pytest.mark.parametrize(
+    ("shape", "wanted"),
+    [
+        ((4096, 4096, 128, 128, 128), (128, 128, 2)),
+        ((4096, 4096, 64, 64, 128), (128, 128, 4)),
+        ((4096, 4096, 256, 256, 32), None),  # two slots of rows so wide are more than shared memory has
+        ((4096, 512, 128, 128, 128), None),  # few steps
+        ((64, 4096, 128, 128, 512), None),  # half of each tile would be empty
+        ((1024, 4096, 128, 128, 4), None),  # 32 tiles do not fill a device
+        ((4096, 4096, 576, 512, 128), None),
+    ],
+)
+def test_rows_chunk_and_slots_of_a_chain(shape: tuple[int, ...], wanted: tuple[int, int, int] | None):
+    assert pick_chain(*shape) == wanted

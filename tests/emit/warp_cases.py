@@ -257,12 +257,6 @@ def a_chain_with_a_result_of_rows_and_a_domain() -> None:
     prefill("attention_causal", D=64)
 
 
-@case
-def a_chain_between_two_edges() -> None:
-    own = {"B": 1, "H": 2, "L": 200, "T": 328, "D": 64, "W": 100}
-    right(spec("attention/prefill"), own, "attention_window")
-
-
 CHAIN = """op f[M, T, D, E](q: f16[M, D], k: f16[T, D], v: f16[T, E], slope: f32[M], u: f32[T]) -> o: f32[M, E], top: f32[M] {
   kernel k {
     s[m, t] = softplus(sum[d](q[m, d] * k[t, d]) * slope[m]) + u[t]  for t < m + 3
