@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from opspec.emit.describe import Tile, Units, describe
 from opspec.emit.narrow import Narrow
 from opspec.ir.dtypes import F32, choices
-from opspec.ir.values import Extent, Read, Value, walk
+from opspec.ir.values import Extent, Read, Unary, Value, walk
 from opspec.schedule.access import plain
 from opspec.schedule.tile import (
     Begin,
@@ -63,6 +63,20 @@ class Chain:
     def apart(self) -> bool:
         """Whether the second product multiplies what lies outside its domain by 0, which only infinity and NaN show."""
         return bool(self.second.a.apart)
+
+    @property
+    def live(self) -> int:
+        """How many blocks of rows and places of a step are needed at once, the first product among them; one more where
+        a block is made of places, of vectors along them or by functions that take several instructions."""
+        body, block = self.loop.body, (self.rows, self.loop.axis)
+        blocks = {v.name: k for k, s in enumerate(body) for v in assigned(s) if v.axes == block}
+        last = {
+            n: max(k for k, s in enumerate(body) if k == made or _reads(s, n)) for n, made in blocks.items()
+        }
+        most = max(sum(made <= k < last[n] for n, made in blocks.items()) for k in range(len(body)))
+        along = {v.name for s in body for v in assigned(s) if v.axes == (self.loop.axis,)}
+        lets = [s.value for s in body if isinstance(s, Let) and s.var.axes == block]
+        return most + any(_takes_more(part, along) for value in lets for part in walk(value))
 
     @property
     def states(self) -> tuple[str, ...]:
@@ -187,12 +201,24 @@ def _step(c: Chain) -> bool:
         if s.var.axes != c.second.var.axes or not others <= own:
             return False
     early = c.loop.body.index(c.second)
-    late = [s for s in c.loop.body[early + 1 :] if not isinstance(s, Let | Remark)]
-    return not late and all(c.loop.body.index(s) < early for s in c.moved)
+    return all(c.loop.body.index(s) < early for s in c.moved)
 
 
 def _reads(s: Statement, name: str) -> bool:
     return any(isinstance(v, Read) and v.name == name for value in values_of(s) for v in walk(value))
+
+
+def _takes_more(part: Value, along: set[str]) -> bool:
+    """Whether a part of a value takes registers beside what it is made of."""
+    match part:
+        case Unary(op=op):
+            return op not in ("exp2", "reciprocal", "sqrt")
+        case Extent(value=value):
+            return bool(value.free_indices())
+        case Read(name=name):
+            return name in along
+        case _:
+            return False
 
 
 def _around(program: TileProgram, c: Chain) -> bool:

@@ -217,6 +217,7 @@ class Choosing:
             if t.name in roles.results
         )
         held = [line for line in choice.lines if line.split(" = ")[0] in (deep, wide)]
+        live = "" if roles.live == 1 else f", live={roles.live}"
         own = f"{text.blocks[rows]}, {text.blocks[stream]}, STAGES"
         blocks = dict.fromkeys((text.blocks[rows], deep, wide, text.blocks[stream]))
         options = [f'"{b}": {b}' for b in blocks if b in warps.constexprs]
@@ -247,7 +248,7 @@ class Choosing:
             f'if launch.chosen(tuned, "{warps.name}") and specialised:',
             *(f"    {line}" for line in held),
             "    # rows, chunk, slots: what registers and shared memory hold",
-            f"    own = warps.pick_chain({', '.join(sizes)}, leaving={leaving})",
+            f"    own = warps.pick_chain({', '.join(sizes)}, leaving={leaving}{live})",
             f"    if {' and '.join(['own is not None', *fits])}:",
             f"        {own} = own",
             f"        options = {{{', '.join(options)}}}",

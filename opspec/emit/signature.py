@@ -31,7 +31,7 @@ class WarpRoles:
     """What warps of a kernel run, and what its tiles need: ``results`` that it stores, ``sums`` of each element beside
     each other, whether statements fold each step's product (``folded``), and ``vectors`` along columns beside it, and how
     many operands a step loads along rows and along columns. Of a chain of two products ``chained``: the rows that stay,
-    and what the first and the second multiply, and ``mended``: the kernel that goes over tiles in which what lies
+    and what the first and the second multiply, ``live``: blocks of a step that are needed at once, and ``mended``: the kernel that goes over tiles in which what lies
     outside the domain has made NaN, in the marks that both take."""
 
     functions: tuple[RoleText, ...]
@@ -42,6 +42,7 @@ class WarpRoles:
     row_tiles: int = 1
     column_tiles: int = 1
     chained: tuple[str, ...] = ()
+    live: int = 1
     mended: KernelText | None = None
 
 

@@ -173,6 +173,7 @@ class _Chained(RolePrinter):
                 functions=(self.functions[0], step, self.functions[1]),
                 results=tuple(form.results),
                 chained=tuple(f.tensor for f in (form.held, *form.streamed)),
+                live=form.live,
                 mended=self.mended() if form.apart else None,
             ),
         )

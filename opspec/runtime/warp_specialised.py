@@ -253,20 +253,22 @@ def pick_chain(
     batch: int = 1,
     *,
     leaving: int = 2,
+    live: int = 1,
     multiprocessors: int = 132,
 ) -> tuple[int, int, int] | None:
     """Rows, places of the stream and slots of a chain of two products, or None where Triton's own pipeline is taken.
 
     ``deep``: what the first product sums over; ``wide``: columns of the second; both are held whole, in 16 bits.
     ``leaving``: bytes that each element of a result has in shared memory on its way out. Two groups have 64 rows each,
-    and a thread has its part of the first product in f32 and in 16 bits, and of the sum.
+    and a thread has its part of ``live`` blocks of a step in f32, of two in 16 bits (what is multiplied, and what comes
+    next), and of the sum.
     """
     pays = rows > 64 and launch.fills(triton.cdiv(rows, 128) * batch, multiprocessors) and stream >= LONG
     if max(deep, wide) > 256 or not (ALWAYS or pays):
         return None
     for chunk in CHUNKS:
         slots = (SHARED - 128 * (2 * deep + leaving * wide)) // (2 * chunk * (deep + wide))
-        if chunk // 2 + chunk // 4 + wide // 2 <= REGISTERS and slots >= 2:
+        if chunk // 2 * live + chunk // 2 + wide // 2 <= REGISTERS and slots >= 2:
             return 128, chunk, int(min(slots, 4))
     return None
 

@@ -204,3 +204,10 @@ def test_a_window_of_a_stream_keeps_the_pipeline():
 )
 def test_rows_chunk_and_slots_of_a_chain(shape: tuple[int, ...], wanted: tuple[int, int, int] | None):
     assert pick_chain(*shape) == wanted
+
+
+def test_a_step_of_several_blocks_takes_fewer_places():
+    assert pick_chain(4096, 4096, 128, 64, 128, live=2) == (128, 64, 4)
+    path = Path(__file__).parent / "corpus/softcap.op"  # a hyperbolic tangent of each score
+    text = build_package(load(path), "f.op", limits()).files["kernel.py"]
+    assert re.search(r"warps\.pick_chain\([^)]*live=2\)", text)

@@ -257,12 +257,12 @@ def a_chain_with_a_result_of_rows_and_a_domain() -> None:
     prefill("attention_causal", D=64)
 
 
-CHAIN = """op f[M, T, D, E](q: f16[M, D], k: f16[T, D], v: f16[T, E], slope: f32[M], u: f32[T]) -> o: f32[M, E], top: f32[M] {
+CHAIN = """op f[M, T, D, E](q: f16[M, D], k: f16[T, D], v: f16[T, E], slope: f32[M], u: f32[T]) -> o: f32[M, E], top: f32[M], lse: f32[M] {
   kernel k {
     s[m, t] = softplus(sum[d](q[m, d] * k[t, d]) * slope[m]) + u[t]  for t < m + 3
     top[m] = max[t](s[m, t])
-    p[m, t] = softmax[t](s[m, t])
-    o[m, e] = sum[t] using f16 (p[m, t] * v[t, e]) * slope[m]
+    o[m, e] = sum[t] using f16 (softmax[t](s[m, t]) * v[t, e]) * slope[m]
+    lse[m] = logsumexp[t](s[m, t])
   }
 }
 workload w for f { M = 65536, T = 4096, D = 64, E = 128 }
