@@ -52,6 +52,7 @@ class _Specialised(RolePrinter):
         self.form = form
         self.persistent = True
         self.multiplying = self.ending = False
+        self.narrow_names: dict[str, str] = {}
         self.functions: list[RoleText] = []
         self.own: dict[str, str] = {}
 
@@ -343,14 +344,28 @@ class _Specialised(RolePrinter):
         self.waves()
         self.ending = True
         self.row_places()
+        # addresses are formed in the width of theirs, and what descriptors are given has 32 bits
+        single = [a.name for a in self.program.axes if a.role == "grid" and not a.blocked]
+        self.narrow_names = {a: self.names[a] for a in single}
+        for axis, name in self.narrow_names.items():
+            self.put(f"@{name}_wide = warps.wide({name}, INDEX)")
+            self.names[axis] = self.word(f"{name}_wide")
         for s in self.form.before:
             self.statement(s)
         for name, held in waves.items():
             self.put(f"{name} = {held}[@wave]")
         for s in self.form.behind:
             self.statement(s)
+        self.names |= self.narrow_names
         self.ending = False
         self.end_waves()
+
+    def corner(self, tensor: str, at: tuple[Int, ...]) -> str:
+        known = dict(self.names)
+        self.names |= self.narrow_names
+        text = super().corner(tensor, at)
+        self.names |= known
+        return text
 
     def extent_of(self, axis: str) -> str:
         return "64" if axis == self.form.rows else super().extent_of(axis)

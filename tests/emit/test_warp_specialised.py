@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,13 @@ def kernel_of(tmp_path: Path, **parts: str) -> str:
     path = tmp_path / "f.op"
     path.write_text(PRODUCT.format(**PLAIN | parts), encoding="utf-8")
     return build_package(load(path), "f.op", limits()).files["kernel.py"]
+
+
+def text_of(spec: str) -> str:
+    with tempfile.TemporaryDirectory(prefix="opspec-test-") as folder:
+        path = Path(folder) / "f.op"
+        path.write_text(spec, encoding="utf-8")
+        return build_package(load(path), "f.op", limits()).files["kernel.py"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -113,6 +121,19 @@ def test_offsets_beyond_31_bits_are_formed_in_64():
         rows = compiled(text, SIZE, wide=wide, ttir=True)["compiled"]
         (ptx,) = (r["ptx"] for r in rows if "warp_specialised" in r["kernel"])
         assert bool(re.search(r"(mul|mad)\.lo\.s64", ptx)) == wide
+
+
+def test_addresses_of_a_batch_are_formed_in_their_width():
+    text = PRODUCT.replace("[M, N, K]", "[B, M, K]").format(
+        a="bf16[B, M, K], r: bf16[B, M, M]",
+        b="bf16[B, M, K]",
+        c="bf16[B, M, M]",
+        body="c[z, m, n] = sum[k](a[z, m, k] * b[z, n, k]) + r[z, m, n]",
+    )
+    kernel = text_of(text)
+    assert "z_wide = warps.wide(z, INDEX)" in kernel
+    assert "r_ptr + z_wide * r_stride_B" in kernel
+    assert "[z, m_first + 64 * wave, n_first]" in kernel
 
 
 @pytest.mark.parametrize(
