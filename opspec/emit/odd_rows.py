@@ -9,7 +9,7 @@ from opspec.emit.signature import stride
 from opspec.ir.dtypes import BOOL, I4, compute_dtype
 from opspec.ir.integers import ZERO, Int
 from opspec.ir.program import Tensor
-from opspec.ir.values import Compare, Extent, Literal, Value, free_indices
+from opspec.ir.values import Compare, Extent, Literal, Value, free_indices, walk
 from opspec.schedule.exact import holds, number
 from opspec.schedule.tile import (
     Begin,
@@ -73,6 +73,8 @@ def odd_row(program: TileProgram) -> Fetch | None:
     end = inside(axis.name, axis.extent)
     if any(m != end and axis.name in free_indices(m) for s in loop.body for m in _masks(s)):
         return None
+    if any(part == end for s in loop.body for v in _made(s) for part in walk(v)):
+        return None  # a value that is chosen by where the row ends doesn't know where it begins
     loads = [
         s
         for s in loop.body
@@ -94,6 +96,10 @@ def _wide(program: TileProgram, s: Fetch, axis: str, end: Value) -> bool:
     along = s.at[-1].index == axis and not any(axis in i.free_indices() for i in s.at[:-1])
     known = default is not None and holds(tensor.dtype, default) and tensor.dtype not in (I4, BOOL)
     return along and known and s.var.axes == program.axis(axis).dims and s.masks == (end,) and not s.raw
+
+
+def _made(s: object) -> tuple[Value, ...]:
+    return (s.value,) if isinstance(s, Let | Collapse | Combine | Locate) else ()
 
 
 def _masks(s: object) -> tuple[Value, ...]:
