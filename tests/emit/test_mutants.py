@@ -80,7 +80,7 @@ MUTANTS = {
     "what IEEE makes of a row of -inf": (ATTENTION, "tiny", [(r'float\("nan"\), (\w+)', r"\1, \1")]),
     "the mask of a product's depth": (MATMUL, "tiny", [(r"\(k\[:, None\] < K\) & ", ""), (r" & \(k\[None, :\] < K\)", "")]),
     "the identity of a product": (MONOIDS, "tiny", [(r"x, 1\.0\)", "x, 0.0)")]),
-    "the identity of a maximum": (MONOIDS, "tiny", [(r'other=float\("-inf"\)', "other=0.0")]),
+    "the identity of a maximum": (MONOIDS, "tiny", [(r'other=float\("-inf"\)', "other=0.0"), (r'(load_row\(.*)float\("-inf"\)', r"\g<1>0.0")]),
     "the mask of a minimum": (MONOIDS, "tiny", [(r'x, float\("inf"\)\)', "x, 0.0)")]),
     "rounding to the nearest": (QUANTISE, "shipped", [(r"round_even\((div_near\(x, s\[:, None\]\))\)", r"tl.floor(\1)")]),
     "a scale of the scores": (ATTENTION, "shipped", [(r"1\.0 / tl\.sqrt\(tl\.cast\(D, tl\.float32\)\)", "1.0")]),
