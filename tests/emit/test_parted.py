@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.metadata import version
 
 import pytest
 from checking import compiled, compiler
@@ -65,4 +66,5 @@ def test_kept_rows_are_loaded_once_and_stay_in_16_bits():
     assert kernel.count("= widened(x_rows[k])") == 2
     (row,) = compiled(BEFORE, {"N": 8, "G": 32, "C": 320, "S": 4096})["compiled"]
     assert row["registers"] <= 64  # two programs a multiprocessor
-    assert row["spills"] <= 256  # where a mask cuts them
+    pinned = version("triton").startswith("3.6.")
+    assert row["spills"] <= (256 if pinned else 448)  # where a mask cuts them
