@@ -241,10 +241,9 @@ def _around(program: TileProgram, c: Chain) -> bool:
             return False
         if isinstance(s, Write) and s.tensor not in c.results and set(s.axes) - {c.rows}:
             return False
-    known = {i for a in program.axes if a.role == "grid" for i in (a.name,)}
-    return bool(c.results) and all(
-        i.free_indices() <= known | {c.columns} for s in c.behind if isinstance(s, Write) for i in s.at
-    )
+    known = {c.columns, *(a.name for a in program.axes if a.role == "grid")}
+    places = [i for s in c.behind if isinstance(s, Write) for i in s.at]
+    return bool(c.results) and all(i.free_indices() <= known for i in places)
 
 
 def _results(program: TileProgram, behind: tuple[Statement, ...], rows: str, columns: str) -> dict[str, Tile]:

@@ -284,6 +284,8 @@ def _guarded(
 def _using(expr: s.Call, draft: Draft) -> str | None:
     if expr.using is None:
         return None
+    if expr.using.text in draft.scope.dtypes:
+        draft.scope.fail(names.dtype_parameter(expr.using.span, expr.using.text, USING))
     if expr.using.text not in USING:
         draft.scope.fail(names.unknown_dtype(expr.using.span, expr.using.text, USING))
     return expr.using.text

@@ -238,6 +238,16 @@ def several(span: Span, name: str) -> Diagnostic:
     )
 
 
+def dtype_parameter(span: Span, name: str, candidates: Iterable[str]) -> Diagnostic:
+    """A dtype parameter where one dtype has to be named."""
+    return Diagnostic(
+        code=UNKNOWN_DTYPE,
+        message=f"`using` takes one dtype, and `{name}` stands for several",
+        span=span,
+        help=f"name the one in which factors meet: {', '.join(f'`{c}`' for c in candidates)}",
+    )
+
+
 def unknown_dtype(span: Span, name: str, candidates: Iterable[str]) -> Diagnostic:
     """A dtype that does not exist."""
     spelled = {
