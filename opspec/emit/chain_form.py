@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from opspec.emit.describe import Tile, Units, describe
 from opspec.emit.narrow import Narrow
+from opspec.emit.warp_form import reads, stored_tiles
 from opspec.ir.dtypes import F32, choices
 from opspec.ir.values import Extent, Read, Unary, Value, walk
 from opspec.schedule.access import plain
@@ -29,8 +30,6 @@ from opspec.schedule.tile import (
     TileProgram,
     Write,
     assigned,
-    inside,
-    values_of,
 )
 
 
@@ -71,7 +70,7 @@ class Chain:
         body, block = self.loop.body, (self.rows, self.loop.axis)
         blocks = {v.name: k for k, s in enumerate(body) for v in assigned(s) if v.axes == block}
         last = {
-            n: max(k for k, s in enumerate(body) if k == made or _reads(s, n)) for n, made in blocks.items()
+            n: max(k for k, s in enumerate(body) if k == made or reads(s, n)) for n, made in blocks.items()
         }
         most = max(sum(made <= k < last[n] for n, made in blocks.items()) for k in range(len(body)))
         along = {v.name for s in body for v in assigned(s) if v.axes == (self.loop.axis,)}
@@ -111,6 +110,7 @@ def chain_of(program: TileProgram, halves: Narrow) -> Chain | None:
         return None
     if not _computed(program, second.a, values) or halves.values:
         return None
+    tiled = (s for s in behind if isinstance(s, Write) and set(s.axes) - {rows})
     found = Chain(
         loop=loop,
         held=held,
@@ -127,7 +127,7 @@ def chain_of(program: TileProgram, halves: Narrow) -> Chain | None:
         rows=rows,
         columns=columns,
         operands={f.tensor: tiles[f.tensor] for f in (held, keys, values)},
-        results=_results(program, behind, rows, columns),
+        results=stored_tiles(program, behind, tiled, rows, columns),
     )
     return found if _step(found) and _around(program, found) else None
 
@@ -194,7 +194,7 @@ def _step(c: Chain) -> bool:
                 pass
             case _:
                 return False
-        if _reads(s, c.second.var.name):
+        if reads(s, c.second.var.name):
             return False
     for s in c.moved:
         others = {v.name for v in walk(s.value) if isinstance(v, Read)} - {c.second.var.name}
@@ -202,10 +202,6 @@ def _step(c: Chain) -> bool:
             return False
     early = c.loop.body.index(c.second)
     return all(c.loop.body.index(s) < early for s in c.moved)
-
-
-def _reads(s: Statement, name: str) -> bool:
-    return any(isinstance(v, Read) and v.name == name for value in values_of(s) for v in walk(value))
 
 
 def _takes_more(part: Value, along: set[str]) -> bool:
@@ -235,7 +231,7 @@ def _around(program: TileProgram, c: Chain) -> bool:
             return False
     inner = {v.name for s in c.loop.body for v in assigned(s)} - carried
     for s in c.behind:
-        if not isinstance(s, Fetch | Let | Remark | Write) or any(_reads(s, name) for name in inner):
+        if not isinstance(s, Fetch | Let | Remark | Write) or any(reads(s, name) for name in inner):
             return False
         if any(set(v.axes) - {c.rows, c.columns} for v in assigned(s)):
             return False
@@ -244,33 +240,6 @@ def _around(program: TileProgram, c: Chain) -> bool:
     known = {c.columns, *(a.name for a in program.axes if a.role == "grid")}
     places = [i for s in c.behind if isinstance(s, Write) for i in s.at]
     return bool(c.results) and all(i.free_indices() <= known for i in places)
-
-
-def _results(program: TileProgram, behind: tuple[Statement, ...], rows: str, columns: str) -> dict[str, Tile]:
-    """The tiles that a program stores, of each result that has any; none where one is no whole tile."""
-    edges = {inside(a, program.axis(a).extent) for a in (rows, columns)}
-    dims = {a.name: a.dims for a in program.axes}
-    found: dict[str, Tile] = {}
-    for s in behind:
-        if not isinstance(s, Write) or not set(s.axes) - {rows}:
-            continue
-        tile: list[str | None] = []
-        for i in s.at:
-            if i.index in (rows, columns):
-                tile.append(i.index)
-            elif any(dims.get(n) for n in i.free_indices()):
-                return {}
-            else:
-                tile.append(None)
-        tensor = next(t for t in program.tensors if t.name == s.tensor)
-        whole = all(tensor.extents[k] == program.axis(a).extent for k, a in enumerate(tile) if a is not None)
-        fits = [a for a in tile if a] == [rows, columns] and tile[-1] == columns and set(s.masks) <= edges
-        if not fits or not whole or s.tensor in found or not 2 <= len(s.at) <= 5:
-            return {}
-        if any(d.kind != "float" or d.bits < 16 for d in choices(tensor.dtype)):
-            return {}
-        found[s.tensor] = tuple(tile)
-    return found
 
 
 def value_rows(value: Value, name: str) -> frozenset[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from opspec.emit.configure import Choice
 from opspec.emit.describe import Units
@@ -176,24 +176,8 @@ class Choosing:
             for e, b in dict.fromkeys(warps.edges.values())
         ]
         count = self._grid(k, text)
-        shapes = []
-        for tensor in taken_tensors(k, warps.params):
-            tile = warps.tiles.get(tensor.name)
-            if tile is None:
-                shapes.append("None")
-                continue
-            own = [
-                "None"
-                if a is None
-                else f'options["{blocks[a]}"]'
-                if blocks[a] in warps.constexprs
-                else blocks[a]
-                for a in tile
-            ]
-            if warps.roles is not None and tensor.name in warps.roles.results:
-                own = ["64" if a == product.rows else o for a, o in zip(tile, own, strict=True)]
-            shapes.append(tuple_text(own))
-        last = f"return {warps.name}, launch.resident({count}, 8), options, {tuple_text(shapes)}"
+        shapes = self._role_tiles(k, warps, blocks, product.rows)
+        last = f"return {warps.name}, launch.resident({count}, 8), options, {shapes}"
         chosen += [f"if {' and '.join(fits)}:", f"    {last}"] if fits else [last]
         test = f'launch.chosen(tuned, "{warps.name}") and specialised and width < 4'
         return [f"if {test}:", *(f"    {line}" for line in inner), *(f"        {line}" for line in chosen)]
@@ -222,23 +206,7 @@ class Choosing:
         blocks = dict.fromkeys((text.blocks[rows], deep, wide, text.blocks[stream]))
         options = [f'"{b}": {b}' for b in blocks if b in warps.constexprs]
         options += ['"STAGES": STAGES', '"num_warps": 4', '"num_stages": 1', '"enable_fp_fusion": True']
-        shapes = []
-        for tensor in taken_tensors(k, warps.params):
-            tile = warps.tiles.get(tensor.name)
-            if tile is None:
-                shapes.append("None")
-                continue
-            parts = [
-                "None"
-                if a is None
-                else f'options["{text.blocks[a]}"]'
-                if text.blocks[a] in warps.constexprs
-                else text.blocks[a]
-                for a in tile
-            ]
-            if tensor.name in roles.results:
-                parts = ["64" if a == rows else o for a, o in zip(tile, parts, strict=True)]
-            shapes.append(tuple_text(parts))
+        shapes = self._role_tiles(k, warps, text.blocks, rows)
         fits = [
             f"{host_int(e, self.names)} == {b}"
             for b, e in warps.exact.items()
@@ -253,8 +221,24 @@ class Choosing:
             f"        {own} = own",
             f"        options = {{{', '.join(options)}}}",
             f'        options = launch.over(options, tuned, "{warps.name}")',
-            f"        return {warps.name}, launch.resident({self._grid(k, text)}, 8), options, {tuple_text(shapes)}",
+            f"        return {warps.name}, launch.resident({self._grid(k, text)}, 8), options, {shapes}",
         ]
+
+    def _role_tiles(self, k: KernelLaunch, warps: KernelText, blocks: Mapping[str, str], rows: str) -> str:
+        """The tiles of what a kernel whose warps have roles takes: of a result, the ``rows`` of a group at once."""
+
+        def extent(tensor: str, axis: str | None) -> str:
+            if axis is None:
+                return "None"
+            if axis == rows and warps.roles is not None and tensor in warps.roles.results:
+                return "64"
+            block = blocks[axis]
+            return f'options["{block}"]' if block in warps.constexprs else block
+
+        tiles = ((t.name, warps.tiles.get(t.name)) for t in taken_tensors(k, warps.params))
+        return tuple_text(
+            ["None" if tile is None else tuple_text([extent(n, a) for a in tile]) for n, tile in tiles]
+        )
 
     def _described(self, k: KernelLaunch, text: KernelText, described: KernelText, grid: str) -> list[str]:
         """The lines that choose a kernel with descriptors, whose tiles hardware limits to 256 an axis."""

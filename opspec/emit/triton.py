@@ -338,28 +338,30 @@ class Printer(Loops):
         if not axis.blocked:
             self.put(f"{name} = {pid[0]}")
             return
-        block = self.blocks[axis.name]
-        edges = {e: f"{name}_{e}" for e in ("first", "last") if self.mentions(f"{axis.name}.{e}")}
-        if axis.name in self.placed or axis.name in self.shared or self.large:
-            edges["first"] = f"{name}_first"
-        if edges:
-            start = f"{name}_first"
-            self.names[f"{axis.name}.first"] = start
-            self.put(f"{start} = {wrap(pid, 5 if '%' not in pid[0] and '//' not in pid[0] else 6)} * {block}")
-            self.put(f"{name} = {start} + {self.places(axis.name)}")
-            if "last" in edges:
-                last = f"{name}_last"
-                self.names[f"{axis.name}.last"] = last
-                end = wrap(self.x.integer(axis.extent, ()), 4)
-                self.put(f"{last} = tl.minimum({start} + {block}, {end}) - 1")
+        first = f"{numbered(pid)} * {self.blocks[axis.name]}"
+        ends = any(self.mentions(f"{axis.name}.{e}") for e in ("first", "last"))
+        if ends or axis.name in self.placed or axis.name in self.shared or self.large:
+            self.block_ends(axis, first, f"{name}_first + {self.places(axis.name)}")
             return
-        text = f"{wrap(pid, 5 if '%' not in pid[0] and '//' not in pid[0] else 6)} * {block} + {self.places(axis.name)}"
+        text = f"{first} + {self.places(axis.name)}"
         if axis.rows:
             name = self.names[f"{axis.name}.place"]
             text = f"({text}) * {self.blocks[f'{axis.name}.step']}"
         if axis.name in across_memory(self.program).values():
             text = f"tl.max_contiguous({text}, 2)"  # wider loads would leave lanes to other steps
         self.put(f"{name} = {text}")
+
+    def block_ends(self, axis: AxisPlan, first: str, places: str = "") -> None:
+        """The first place of a program's block, its ``places`` if they are given, and the last one where a loop ends by it."""
+        name = self.names[axis.name]
+        self.names[f"{axis.name}.first"] = f"{name}_first"
+        self.put(f"{name}_first = {first}")
+        if places:
+            self.put(f"{name} = {places}")
+        if self.mentions(f"{axis.name}.last"):
+            self.names[f"{axis.name}.last"] = f"{name}_last"
+            end = wrap(self.x.integer(axis.extent, ()), 4)
+            self.put(f"{name}_last = tl.minimum({name}_first + {self.blocks[axis.name]}, {end}) - 1")
 
     def mentions(self, index: str) -> bool:
         """Whether a loop's bounds use the first or last index of a block."""
@@ -755,6 +757,11 @@ def identity_of(monoid: Monoid, dtype: DType) -> str:
             return 'float("inf")' if dtype is F32 else str(2 ** (dtype.bits - 1) - 1)
         case _:
             raise AssertionError(monoid)
+
+
+def numbered(pid: tuple[str, int]) -> str:
+    """A program's number along an axis, as a factor."""
+    return wrap(pid, 5 if "%" not in pid[0] and "//" not in pid[0] else 6)
 
 
 def words_of(text: str) -> frozenset[str]:

@@ -9,19 +9,19 @@ exponential. ``runtime/warp_specialised.py`` holds the pieces.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from opspec.emit.chain_form import Chain, chain_of, value_rows
-from opspec.emit.describe import Tile, exact_axes
+from opspec.emit.describe import exact_axes
 from opspec.emit.expressions import ATOM, TL, wrap
 from opspec.emit.names import shorten
 from opspec.emit.narrow import Narrow, narrow
 from opspec.emit.signature import KernelText, RoleText, WarpRoles, descriptor
-from opspec.emit.triton import identity_of, words_of
-from opspec.emit.warp_printer import RolePrinter
+from opspec.emit.triton import identity_of, numbered, words_of
+from opspec.emit.warp_form import reads
+from opspec.emit.warp_printer import ROWS, RolePrinter
 from opspec.ir.dtypes import DType
-from opspec.ir.values import Extent, Monoid, Read, Unary, Value, walk
+from opspec.ir.values import Extent, Monoid, Read, Unary, Value
 from opspec.schedule.access import plain
 from opspec.schedule.tile import (
     AxisPlan,
@@ -31,14 +31,11 @@ from opspec.schedule.tile import (
     Let,
     Operand,
     Remark,
-    Statement,
     TileProgram,
     Write,
     assigned,
-    values_of,
 )
 
-ROWS = 64  # of a group of four warps
 CHECKED = 4096  # marks that a program looks at together
 
 
@@ -55,10 +52,6 @@ class _Mended(RolePrinter):
     """The same program in Triton's own pipeline, for tiles of the other that are marked."""
 
     marks = ""
-
-    def __init__(self, program: TileProgram, name: str, tiles: Mapping[str, Tile], halves: Narrow) -> None:
-        super().__init__(program, name, tiles, halves)
-        self.functions, self.own = [], {}
 
     def prologue(self, *, waits: bool = True) -> None:
         """A loop over marked tiles, and the coordinates of each."""
@@ -101,14 +94,8 @@ class _Mended(RolePrinter):
             self.put(f"{name} = {pid[0]}")
             return
         block, rows = self.blocks[axis.name], 2 * ROWS
-        self.names[f"{axis.name}.first"] = f"{name}_first"
-        high = 5 if "%" not in pid[0] and "//" not in pid[0] else 6
-        self.put(f"{name}_first = {wrap(pid, high)} * {rows} + @part % ({rows} // {block}) * {block}")
-        self.put(f"{name} = {name}_first + {self.places(axis.name)}")
-        if self.mentions(f"{axis.name}.last"):
-            self.names[f"{axis.name}.last"] = f"{name}_last"
-            end = wrap(self.x.integer(axis.extent, ()), 4)
-            self.put(f"{name}_last = tl.minimum({name}_first + {block}, {end}) - 1")
+        first = f"{numbered(pid)} * {rows} + @part % ({rows} // {block}) * {block}"
+        self.block_ends(axis, first, f"{name}_first + {self.places(axis.name)}")
 
     def candidates(self) -> list[str]:
         return [*super().candidates(), self.marks]
@@ -124,9 +111,6 @@ class _Chained(RolePrinter):
         self.form = form
         self.persistent = True
         self.multiplying = self.ending = False
-        self.local: set[str] = set()
-        self.functions: list[RoleText] = []
-        self.own: dict[str, str] = {}
         self.factors_read = tuple(
             sorted(frozenset().union(*(value_rows(s.value, form.second.var.name) for s in form.moved)))
         )
@@ -151,11 +135,7 @@ class _Chained(RolePrinter):
             self.put(f"{self.held_tiles(t)} = warps.slots({descriptor(t)}, {counts.get(t, '2')})")
         for kind, count in (("held", "1"), ("first", "STAGES"), ("second", "STAGES")):
             self.put(f"@{kind}_filled, @{kind}_free = warps.barriers({count})")
-        calls = []
-        for role, who in ((multiply, "0"), (multiply, "1"), (load, None)):
-            given = [who if p == self.word("WHO") and who else p for p in (*role.params, *role.constexprs)]
-            calls.append(f"({role.name}, ({', '.join(given)}))")
-        self.put(f"gl.warp_specialize([{', '.join(calls)}], [4, 1], [240, 24])")
+        self.start(multiply, load)
         params, constexprs = self.parameters("\n".join(self.lines))
         return KernelText(
             name=self.name,
@@ -197,18 +177,12 @@ class _Chained(RolePrinter):
         if not axis.blocked:
             if self.multiplying:
                 self.put(f"@{name}_tile = {pid[0]}")
+                self.narrow_names[axis.name] = self.word(f"{name}_tile")
                 self.put(f"{name} = warps.wide(@{name}_tile, INDEX)")
             else:
                 self.put(f"{name} = {pid[0]}")
             return
-        block = self.blocks[axis.name]
-        high = 5 if "%" not in pid[0] and "//" not in pid[0] else 6
-        self.put(f"{name}_first = {wrap(pid, high)} * {block}")
-        self.names[f"{axis.name}.first"] = f"{name}_first"
-        if self.mentions(f"{axis.name}.last"):
-            end = wrap(self.x.integer(axis.extent, ()), 4)
-            self.put(f"{name}_last = tl.minimum({name}_first + {block}, {end}) - 1")
-            self.names[f"{axis.name}.last"] = f"{name}_last"
+        self.block_ends(axis, f"{numbered(pid)} * {self.blocks[axis.name]}")
         if self.multiplying:
             self.put(f"{name} = ({name}_first + @WHO * {ROWS} + {self.places(axis.name)}).to(INDEX)")
 
@@ -233,17 +207,12 @@ class _Chained(RolePrinter):
         return f"gl.full({self.shape(axes)}, {identity_of(monoid, dtype)}, {TL[dtype.name]}, {layout})"
 
     # what brings tiles -------------------------------------------------------
-    def bounds(self) -> tuple[str, str]:
-        """The first place of the stream and the end of the last, as a tile has them."""
+    def first_and_last(self) -> None:
+        """Where the first and the last step of a tile begin: the stream is walked from its end."""
         loop = self.form.loop
         assert isinstance(loop.start, Extent)
         assert isinstance(loop.stop, Extent)
         start, stop = (self.x.integer(v.value, ())[0] for v in (loop.start, loop.stop))
-        return start, stop
-
-    def first_and_last(self) -> None:
-        """Where the first and the last step of a tile begin: the stream is walked from its end."""
-        start, stop = self.bounds()
         block = self.blocks[self.form.loop.axis]
         span = stop if start == "0" else f"{stop} - @begin"
         self.put(f"@begin = {start}")
@@ -316,7 +285,7 @@ class _Chained(RolePrinter):
                 inside = self.chosen(early[1], axes, (exponent, ATOM), 'float("-inf")')[0]
                 self.put(f"{power} = tl.exp2({inside})")
             elif s in form.between and not self.of_second(s):
-                whole = early is not None and self.reads(s, early[0].var.name)
+                whole = early is not None and reads(s, early[0].var.name)
                 self.statement(replace(s, masks=()) if whole and isinstance(s, Collapse) else s)
         self.implied, self.edge, self.open, self.step = (), "", (), None
         back = [made, *form.states]
@@ -337,7 +306,6 @@ class _Chained(RolePrinter):
         local |= {self.names[a.name] for a in self.program.axes if a.role == "grid"}
         made_here = {m[1] for line in self.lines if (m := re.match(r"\s*(\w+) = ", line))}
         local = {n for n in local if n in words and (n not in made_here or n in form.states)}
-        self.local = local
         params, constexprs = self.parameters(text)
         constexprs += tuple(self.word(n) for n in ("LAYOUT", "RESULT", "MASKED") if self.word(n) in words)
         name = shorten(f"{self.name.removesuffix('_warp_specialised')}_step")
@@ -370,13 +338,9 @@ class _Chained(RolePrinter):
             and isinstance(s.value, Read)
             and s.value.name == value.name
             for s in form.between
-            if self.reads(s, value.name)
+            if reads(s, value.name)
         )
         return (power, masks) if fits else None
-
-    def reads(self, s: Statement, name: str) -> bool:
-        """Whether a statement reads a variable."""
-        return any(isinstance(v, Read) and v.name == name for value in values_of(s) for v in walk(value))
 
     def of_second(self, s: object) -> bool:
         """Whether a remark stands above the second product."""
@@ -402,7 +366,6 @@ class _Chained(RolePrinter):
         self.put(f"@LAYOUT: gl.constexpr = warps.accumulator({block}, {bits})")
         self.put(f"@RESULT: gl.constexpr = warps.accumulator({self.blocks[form.columns]}, {bits})")
         self.put("@slot, @phase, @turn = 0, 0, 0")
-        assert isinstance(loop.stop, Extent)
         tested = sorted(self.program.axis(loop.axis).extent.dims())
         self.put(f"@never = {self.names[tested[0]] if tested else 'gl.num_programs(0)'} < 0")
         self.put(f"{s} = gl.zeros(({ROWS}, {block}), gl.float32, @LAYOUT)")
@@ -471,11 +434,7 @@ class _Chained(RolePrinter):
 
     def tile(self, s: Fetch, slot: str, o: Operand, *, rows: bool = False) -> None:
         """A tile in its slot, with its dimensions in order; of rows those of this group."""
-        tile = self.tiles[s.tensor]
-        text = f"{self.held_tiles(s.tensor)}.index({slot})"
-        kept = tuple(a for a in tile if a is not None)
-        if len(kept) < len(tile):
-            text += f".reshape([{', '.join(self.blocks[a] for a in kept)}])"
+        text, kept = self.slot_of(s.tensor, slot)
         if rows and kept == o.axes:
             text += f".slice(@WHO * {ROWS}, {ROWS})"
         elif rows:
@@ -517,28 +476,9 @@ class _Chained(RolePrinter):
                 ]
         self.lines += behind
 
-    def corner(self, tensor: str, at: Sequence[object]) -> str:
-        """As everywhere, of numbers of 32 bits."""
-        known = dict(self.names)
-        if self.multiplying:
-            for a in self.program.axes:
-                if a.role == "grid" and not a.blocked:
-                    self.names[a.name] = self.word(f"{self.names[a.name]}_tile")
-        try:
-            return super().corner(tensor, at)  # type: ignore[arg-type]
-        finally:
-            self.names.update(known)
-
     def write(self, s: Write) -> None:
         """A store of a tile through its descriptor; of rows alone, by address."""
         if s.tensor not in self.form.results:
             super().write(s)
             return
-        value, dtype = self.x.value(s.value, s.axes), self.tensor(s.tensor).dtype
-        if (same := self.x.held(s.value, s.axes, dtype)) is not None:
-            value = same
-        place = f"{self.held_tiles(s.tensor)}.index(@WHO)"
-        if len(self.tiles[s.tensor]) > 2:
-            place += f".reshape([{ROWS}, {self.blocks[self.form.columns]}])"
-        where = f"{descriptor(s.tensor)}, {self.corner(s.tensor, s.at)}"
-        self.put(f"warps.put_tile({where}, {value[0]}, {place})")
+        self.put_result(s)

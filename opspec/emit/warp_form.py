@@ -6,7 +6,7 @@ alone or one product that vectors bring to the sum, and where it stores whole ti
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from opspec.emit.describe import Tile, Units, describe
@@ -72,7 +72,7 @@ def form_of(program: TileProgram, halves: Narrow) -> Form | None:
         return None
     axes = products[0].a.axes[0], products[0].b.axes[1]
     operands = _operands(program, loop, products, halves)
-    results = _results(program, behind, *axes)
+    results = stored_tiles(program, behind, (s for s in behind if isinstance(s, Write)), *axes)
     folded = _bits(products[0].a) == min(WIDTHS) or not all(p.accumulate for p in products)
     sums = _sums(loop, axes)
     if not operands or not results or any(p.var.axes != axes for p in products):
@@ -192,15 +192,15 @@ def _stored(
     return True
 
 
-def _results(program: TileProgram, behind: tuple[Statement, ...], rows: str, columns: str) -> dict[str, Tile]:
-    """The tiles that a program stores, of each result; none where it stores anything else."""
+def stored_tiles(
+    program: TileProgram, behind: tuple[Statement, ...], writes: Iterable[Write], rows: str, columns: str
+) -> dict[str, Tile]:
+    """The tiles that ``writes`` store, of each result; none where one is no whole tile, or what ``behind`` loads."""
     edges = {inside(a, program.axis(a).extent) for a in (rows, columns)}
     dims = {a.name: a.dims for a in program.axes}
     read = {s.tensor for s in behind if isinstance(s, Fetch)}
     found: dict[str, Tile] = {}
-    for s in behind:
-        if not isinstance(s, Write):
-            continue
+    for s in writes:
         tile: list[str | None] = []
         for i in s.at:
             blocks = [n for n in i.free_indices() if dims.get(n)]
@@ -220,3 +220,8 @@ def _results(program: TileProgram, behind: tuple[Statement, ...], rows: str, col
             return {}
         found[s.tensor] = tuple(tile)
     return found
+
+
+def reads(s: Statement, name: str) -> bool:
+    """Whether a statement reads a variable."""
+    return any(isinstance(v, Read) and v.name == name for value in values_of(s) for v in walk(value))

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
+from opspec.emit.describe import Tile
 from opspec.emit.names import shorten
-from opspec.emit.signature import RoleText
+from opspec.emit.narrow import Narrow
+from opspec.emit.signature import RoleText, descriptor
 from opspec.emit.triton import Printer, words_of
+from opspec.ir.integers import Int
+from opspec.schedule.tile import TileProgram, Write
 
 OWN = re.compile(r"@(\w+)")
+ROWS = 64  # of a group of four warps, at once
 COUNTED = re.compile(r"(\s*for )(\w+)( in .*)")
 
 
@@ -20,8 +25,11 @@ class RolePrinter(Printer):
 
     BARRIERS: ClassVar[tuple[str, ...]] = ("filled", "free")
 
-    functions: list[RoleText]
-    own: dict[str, str]
+    def __init__(self, program: TileProgram, name: str, tiles: Mapping[str, Tile], halves: Narrow) -> None:
+        super().__init__(program, name, tiles, halves)
+        self.functions: list[RoleText] = []
+        self.own: dict[str, str] = {}
+        self.narrow_names: dict[str, str] = {}  # of single indices, where others have the width of addresses
 
     def word(self, name: str) -> str:
         """A name of the form's own, which nothing of the op has."""
@@ -60,6 +68,44 @@ class RolePrinter(Printer):
         own = RoleText(name=name, doc=doc, params=params, constexprs=constexprs, lines=tuple(self.lines))
         self.functions.append(own)
         return own
+
+    def start(self, multiply: RoleText, load: RoleText) -> None:
+        """Two groups that multiply and the warp that loads; registers a thread of the second and the third: the first
+        has as many as the second."""
+        calls = []
+        for role, who in ((multiply, "0"), (multiply, "1"), (load, None)):
+            given = [who if p == self.word("WHO") and who else p for p in (*role.params, *role.constexprs)]
+            calls.append(f"({role.name}, ({', '.join(given)}))")
+        self.put(f"gl.warp_specialize([{', '.join(calls)}], [4, 1], [240, 24])")
+
+    def slot_of(self, tensor: str, slot: str) -> tuple[str, tuple[str, ...]]:
+        """A tile in its slot, without single indices, and its dimensions."""
+        tile = self.tiles[tensor]
+        text = f"{self.held_tiles(tensor)}.index({slot})"
+        kept = tuple(a for a in tile if a is not None)
+        if len(kept) < len(tile):
+            text += f".reshape([{', '.join(self.blocks[a] for a in kept)}])"
+        return text, kept
+
+    def corner(self, tensor: str, at: tuple[Int, ...]) -> str:
+        """As everywhere, of numbers of 32 bits."""
+        known = dict(self.names)
+        self.names |= self.narrow_names
+        text = super().corner(tensor, at)
+        self.names |= known
+        return text
+
+    def put_result(self, s: Write) -> None:
+        """A store of a group's 64 rows through their descriptor."""
+        value, dtype = self.x.value(s.value, s.axes), self.tensor(s.tensor).dtype
+        if (same := self.x.held(s.value, s.axes, dtype)) is not None:
+            value = same
+        place = f"{self.held_tiles(s.tensor)}.index(@WHO)"
+        columns = self.tiles[s.tensor][-1]
+        if len(self.tiles[s.tensor]) > 2 and columns is not None:
+            place += f".reshape([{ROWS}, {self.blocks[columns]}])"
+        where = f"{descriptor(s.tensor)}, {self.corner(s.tensor, s.at)}"
+        self.put(f"warps.put_tile({where}, {value[0]}, {place})")
 
     def drop_counters(self) -> None:
         """Leave loops that only count without a name."""

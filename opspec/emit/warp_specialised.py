@@ -14,11 +14,11 @@ from opspec.emit.describe import exact_axes
 from opspec.emit.expressions import ATOM, wrap
 from opspec.emit.names import shorten
 from opspec.emit.narrow import Narrow, narrow
-from opspec.emit.signature import KernelText, RoleText, WarpRoles, descriptor
-from opspec.emit.warp_form import Form, form_of
+from opspec.emit.signature import KernelText, WarpRoles, descriptor
+from opspec.emit.warp_form import Form, form_of, reads
 from opspec.emit.warp_printer import RolePrinter
 from opspec.ir.integers import Int
-from opspec.ir.values import Extent, Read, walk
+from opspec.ir.values import Extent, Read
 from opspec.schedule.access import plain
 from opspec.schedule.tile import (
     AxisPlan,
@@ -31,7 +31,6 @@ from opspec.schedule.tile import (
     Statement,
     TileProgram,
     Write,
-    values_of,
 )
 
 
@@ -52,9 +51,6 @@ class _Specialised(RolePrinter):
         self.form = form
         self.persistent = True
         self.multiplying = self.ending = False
-        self.narrow_names: dict[str, str] = {}
-        self.functions: list[RoleText] = []
-        self.own: dict[str, str] = {}
 
     # frame -----------------------------------------------------------------
     def kernel(self) -> KernelText:
@@ -69,12 +65,7 @@ class _Specialised(RolePrinter):
             count = "STAGES" if t in self.form.operands else "2"
             self.put(f"{self.held_tiles(t)} = warps.slots({descriptor(t)}, {count})")
         self.put("@filled, @free = warps.barriers(STAGES)")
-        calls = []
-        for role, who in ((multiply, "0"), (multiply, "1"), (load, None)):
-            given = [who if p == self.word("WHO") and who else p for p in (*role.params, *role.constexprs)]
-            calls.append(f"({role.name}, ({', '.join(given)}))")
-        # warps and registers a thread of the second and the third; the first has as many as the second
-        self.put(f"gl.warp_specialize([{', '.join(calls)}], [4, 1], [240, 24])")
+        self.start(multiply, load)
         params, constexprs = self.parameters("\n".join(self.lines))
         return KernelText(
             name=self.name,
@@ -274,7 +265,7 @@ class _Specialised(RolePrinter):
             self.put(f"{fetch.var.name} = {self.held_ahead(fetch)}[@wave]")
         waiting = True
         for s in (*body[:at], *body[at + 1 :]):
-            if waiting and (isinstance(s, Combine) or self.reads(s, unit)):
+            if waiting and (isinstance(s, Combine) or reads(s, unit)):
                 self.await_product(unit)
                 waiting = False
             if isinstance(s, Combine):
@@ -304,9 +295,6 @@ class _Specialised(RolePrinter):
         """Whether a statement loads a tile of an operand."""
         return isinstance(s, Fetch) and s.tensor in self.form.operands
 
-    def reads(self, s: Statement, name: str) -> bool:
-        return any(isinstance(v, Read) and v.name == name for value in values_of(s) for v in walk(value))
-
     def slice(self, o: Operand) -> str:
         """A wave's rows of an operand in shared memory."""
         return f"{self.tile_of(o)}.slice((@WHO * @WAVES + @wave) * 64, 64)"
@@ -318,14 +306,8 @@ class _Specialised(RolePrinter):
 
     def fetch_tile(self, s: Fetch) -> None:
         """A tile in its slot, with its dimensions in order."""
-        tile = self.tiles[s.tensor]
-        text = f"{self.held_tiles(s.tensor)}.index(@slot)"
-        kept = tuple(a for a in tile if a is not None)
-        if len(kept) < len(tile):
-            text += f".reshape([{', '.join(self.blocks[a] for a in kept)}])"
-        if kept != s.var.axes:
-            text += ".permute((1, 0))"
-        self.put(f"{s.var.name} = {text}")
+        text, kept = self.slot_of(s.tensor, "@slot")
+        self.put(f"{s.var.name} = {text}" + (".permute((1, 0))" if kept != s.var.axes else ""))
 
     # what a tile becomes ---------------------------------------------------------
     def row_places(self) -> None:
@@ -360,13 +342,6 @@ class _Specialised(RolePrinter):
         self.ending = False
         self.end_waves()
 
-    def corner(self, tensor: str, at: tuple[Int, ...]) -> str:
-        known = dict(self.names)
-        self.names |= self.narrow_names
-        text = super().corner(tensor, at)
-        self.names |= known
-        return text
-
     def extent_of(self, axis: str) -> str:
         return "64" if axis == self.form.rows else super().extent_of(axis)
 
@@ -376,15 +351,7 @@ class _Specialised(RolePrinter):
 
     def write(self, s: Write) -> None:
         """A store of a tile through its descriptor."""
-        value = self.x.value(s.value, s.axes)
-        dtype = self.tensor(s.tensor).dtype
-        if (same := self.x.held(s.value, s.axes, dtype)) is not None:
-            value = same
-        place = f"{self.held_tiles(s.tensor)}.index(@WHO)"
-        if len(self.tiles[s.tensor]) > 2:
-            place += f".reshape([64, {self.blocks[self.form.columns]}])"
-        where = f"{descriptor(s.tensor)}, {self.corner(s.tensor, s.at)}"
-        self.put(f"warps.put_tile({where}, {value[0]}, {place})")
+        self.put_result(s)
 
     def quotient(self, axis: str, divisor: Int) -> str | None:
         """``axis // divisor`` as one number where the launch finds that no tile lies in two groups."""
